@@ -35,7 +35,8 @@ fn advice(error: &std::io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::PermissionDenied => "check the permissions, or choose another folder with --data",
         ErrorKind::ReadOnlyFilesystem => {
-            "its file system is mounted read-only: mount it for writing, or choose another folder with --data"
+            "it can only be read there: mount its file system for writing, name the folder in ReadWritePaths= of the \
+             unit if systemd starts the server with ProtectSystem=, or choose another folder with --data"
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             "make room on its disk, or choose another folder with --data"
@@ -154,7 +155,7 @@ mod tests {
     fn advice_fits_the_failure() {
         for (kind, part) in [
             (ErrorKind::PermissionDenied, "permissions"),
-            (ErrorKind::ReadOnlyFilesystem, "read-only"),
+            (ErrorKind::ReadOnlyFilesystem, "ReadWritePaths="),
             (ErrorKind::StorageFull, "make room"),
             (ErrorKind::NotADirectory, "another folder"),
         ] {

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)] // The binary is where the real clock, disk and network are handed in.
 
 mod admin;
+mod apart;
 mod arguments;
 mod bounded_file;
 mod check;
@@ -102,7 +103,7 @@ fn run_with_settings(sources: Sources) -> Result<ExitCode, Failure> {
     let blame = |mistake: String| Failure::of_words(sources.blame(&entries, &mistake));
     let check = |arguments: ServeArguments| {
         log::parse_levels(&arguments.settings.log).map_err(|error| blame(error.to_string()))?;
-        Configuration::from_arguments(arguments, &variable).map_err(|error| blame(error.to_string()))
+        Configuration::from_arguments(arguments, &variable, None).map_err(|error| blame(error.to_string()))
     };
     let mut out = std::io::stdout();
     match arguments.chore() {
@@ -111,7 +112,12 @@ fn run_with_settings(sources: Sources) -> Result<ExitCode, Failure> {
                 log::parse_levels(&arguments.settings.log).map_err(|error| blame(error.to_string()))?;
             let log = log::start(levels, &variable, Arc::new(base::system::SystemClock::new()));
             let configuration = check(*arguments)?;
-            let reload = Reload::new(sources, entries, log);
+            for entry in &entries {
+                if let Some(note) = entry.note() {
+                    tracing::warn!("{note}");
+                }
+            }
+            let reload = Reload::new(sources, entries, &configuration, log);
             serve::serve(configuration, reload).map_err(|error| Failure::of_work(&error))?;
             Ok(ExitCode::SUCCESS)
         }

@@ -95,7 +95,10 @@ fn of_partition(storage: Storage, error: PartitionError) -> ServeError {
 pub(crate) fn serve(configuration: Configuration, reload: Reload) -> Result<(), ServeError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::Runtime)?;
-    runtime.block_on(run(configuration, reload))
+    let ended = runtime.block_on(run(configuration, reload));
+    // Everything is closed, and a thread may still wait for a file that somebody wanted to be read again.
+    runtime.shutdown_background();
+    ended
 }
 
 async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeError> {

@@ -75,6 +75,53 @@ fn a_manager_that_is_gone_is_a_line_and_no_failure() {
     assert!(log.contains("NOTIFY_SOCKET"), "{log}");
 }
 
+/// A reload of a file with a mistake succeeded, and only the log said that nothing had changed.
+#[test]
+fn the_unit_checks_the_file_before_a_reload() {
+    let text = std::fs::read_to_string(UNIT).expect("the unit");
+    let values = |key: &str| -> Vec<&str> {
+        text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('=')).collect()
+    };
+    let [start] = values("ExecStart")[..] else { panic!("{text}") };
+    let [check, signal] = values("ExecReload")[..] else { panic!("{text}") };
+    assert_eq!(check, start.replace(" serve ", " config check "));
+    assert_eq!(signal, "/bin/kill -HUP $MAINPID");
+    // As systemd runs it: with this file a mistake ends it with a failure, and no signal follows.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("larimar.toml");
+    for (content, is_good) in [("table_port = 7\n", true), ("table_prt = 7\n", false)] {
+        std::fs::write(&file, content).unwrap();
+        let words = check.split(' ').skip(1).map(|word| match word {
+            "/etc/larimar/larimar.toml" => file.as_os_str(),
+            word => word.as_ref(),
+        });
+        let checked = Command::new(PROGRAM).args(words).env_remove("LARIMAR_ACCOUNT").output().unwrap();
+        assert_eq!(checked.status.success(), is_good, "{content}: {checked:?}");
+    }
+}
+
+/// Whoever followed them had no program, no unit and perhaps no group.
+#[test]
+fn the_unit_says_how_it_is_installed() {
+    let text = std::fs::read_to_string(UNIT).expect("the unit");
+    let steps = text.lines().filter_map(|line| line.strip_prefix("#   ")).collect::<Vec<_>>();
+    let mut following = steps.iter();
+    for part in [
+        "useradd --system --user-group ",
+        " /usr/bin/larimar",
+        " /etc/larimar",
+        " /etc/larimar/larimar.toml",
+        " /etc/systemd/system/larimar.service",
+        "systemctl daemon-reload",
+        "systemctl enable --now larimar",
+    ] {
+        assert!(
+            following.any(|step| step.contains(part)),
+            "{part:?} is missing, or stands too early: {steps:#?}"
+        );
+    }
+}
+
 /// Without the program nothing is checked: it is part of systemd, which not every machine has.
 #[test]
 fn the_unit_file_is_good() {

@@ -37,8 +37,9 @@ Accounts: without --account, --accounts-file, LARIMAR_ACCOUNTS or AZURITE_ACCOUN
 well-known development account devstoreaccount1 is served, so UseDevelopmentStorage=true works unchanged. Clients that \
 take neither keys nor connection strings use a shared access signature: larimar sas makes one.
 
-Settings: each flag of the server is a variable, too (LARIMAR_TABLE_PORT for --table-port), and a key of the file that \
---config names. Flags beat variables, which beat the file.
+Settings: what a flag of the server sets can stand in a variable, too (LARIMAR_TABLE_PORT for --table-port; several in \
+LARIMAR_ACCOUNTS and LARIMAR_VERSIONED_ACCOUNTS, with ; between them), and in the file that --config names. Flags beat \
+variables, which beat the file.
 
 Logs: --log, or LARIMAR_LOG for every command, for example LARIMAR_LOG=info.";
 

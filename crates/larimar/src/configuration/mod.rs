@@ -1,24 +1,26 @@
 //! Checked settings: what the arguments and the environment mean. Nothing is opened or changed here, but the
 //! files with accounts, certificate and key are read, and the place of the ready file is looked at.
 
+pub(crate) mod accounts;
 pub(crate) mod certificate;
 mod machine_memory;
 pub(crate) mod memory_shares;
 pub(crate) mod simulation;
 
 use crate::arguments::{OauthMode, ServeArguments};
+use crate::configuration::accounts::{AccountsDigest, AccountsError, GivenAccounts, given_accounts};
 use crate::configuration::certificate::{Certificate, CertificateError};
 use crate::configuration::simulation::{SimulateError, Simulated};
 use crate::data_folder::folder_of;
 use blob::VersionedAccounts;
-use front_end::accounts::{Account, AccountError, Accounts, KEY_SIZE_BYTES_MIN, may_be_shown};
+use front_end::accounts::{Account, Accounts, KEY_SIZE_BYTES_MIN, may_be_shown};
 use partition::{PartitionSettings, SettingError};
 use rustix::fs::{Access, access};
 use std::ffi::OsString;
 use std::fmt;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use stream::{IN_MEMORY_SEGMENT_SIZE_BYTES, StreamSettings};
 
 /// Flags that more than one mistake names.
@@ -48,11 +50,20 @@ impl fmt::Display for Storage {
 /// Where each service listens.
 #[derive(Debug)]
 pub(crate) struct ServiceAddresses {
+    /// The host of all services.
+    pub(crate) host: Host,
     pub(crate) blob: SocketAddr,
     pub(crate) queue: SocketAddr,
     pub(crate) table: SocketAddr,
     /// The port of the admin side, if it is on.
     pub(crate) admin_port: Option<u16>,
+}
+
+/// A host as it was given, and the address that it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Host {
+    given: String,
+    address: IpAddr,
 }
 
 /// What the server is asked to be.
@@ -61,6 +72,8 @@ pub(crate) struct Configuration {
     pub(crate) storage: Storage,
     pub(crate) addresses: ServiceAddresses,
     pub(crate) accounts: Accounts,
+    /// What the file with accounts held, if there is one.
+    pub(crate) accounts_file: Option<AccountsDigest>,
     /// Those that keep versions of their blobs.
     pub(crate) versioned: VersionedAccounts,
     /// Whether the accounts are just the public development account.
@@ -104,26 +117,14 @@ pub(crate) enum ConfigurationError {
     NoHost,
     #[error("{first} and {second} are both {port}, and two services can't share a port; 0 picks a free one")]
     SharedPort { first: &'static str, second: &'static str, port: u16 },
-    #[error("{source_name}: {error}")]
-    Account { source_name: String, error: AccountError },
     #[error(
         "account {name}: a key of {size_bytes} bytes is found by trying, so one under {KEY_SIZE_BYTES_MIN} bytes is not \
          taken where others reach the server (--host {host}); give the account a longer key, such as one that openssl \
          rand -base64 64 prints, or listen on 127.0.0.1"
     )]
     ShortKey { name: String, size_bytes: usize, host: IpAddr },
-    #[error("{variable} is not UTF-8 text")]
-    NotText { variable: &'static str },
-    #[error("{variable} is set but names no account; unset it for the development account")]
-    NoAccountsInVariable { variable: &'static str },
-    #[error(
-        "--accounts-file wants the name of a file with accounts; an account itself is given with --account"
-    )]
-    AccountForFile,
-    #[error("--accounts-file {}: {error}", path.display())]
-    AccountsFile { path: PathBuf, error: std::io::Error },
-    #[error("--accounts-file {}: it names no account", path.display())]
-    NoAccounts { path: PathBuf },
+    #[error(transparent)]
+    Accounts(#[from] AccountsError),
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     #[error("{flag}: {error}")]
@@ -137,17 +138,19 @@ pub(crate) enum ConfigurationError {
 }
 
 impl Configuration {
+    /// `known` is a host that was resolved before, and is not resolved again if it is given again.
     pub(crate) fn from_arguments(
         arguments: ServeArguments,
         environment: &dyn Fn(&str) -> Option<OsString>,
+        known: Option<&Host>,
     ) -> Result<Self, ConfigurationError> {
-        let given = given_accounts(
+        let GivenAccounts { accounts, file: accounts_file } = given_accounts(
             &arguments.accounts.accounts,
             arguments.accounts.accounts_file.as_deref(),
             environment,
         )?;
-        let development_account = given.is_none();
-        let accounts = given.unwrap_or_else(Accounts::development);
+        let development_account = accounts.is_none();
+        let accounts = accounts.unwrap_or_else(Accounts::development);
         if let Some(unknown) =
             arguments.accounts.versioned_accounts.iter().find(|name| accounts.find(name).is_none())
         {
@@ -155,8 +158,8 @@ impl Configuration {
             return Err(ConfigurationError::UnknownAccount(shown.to_owned()));
         }
         let versioned = VersionedAccounts(arguments.accounts.versioned_accounts.iter().cloned().collect());
-        let host = resolve(&arguments.addresses.host)?;
-        check_keys(&accounts, host)?;
+        let host = resolve(&arguments.addresses.host, known)?;
+        check_keys(&accounts, host.address)?;
         let partitions = given_partition_settings(&arguments)?;
         let mut streams = StreamSettings {
             scrub_bytes_per_second: arguments.sizes.scrub_rate,
@@ -181,12 +184,14 @@ impl Configuration {
                 Storage::Folder(arguments.storage.data)
             },
             addresses: ServiceAddresses {
-                blob: SocketAddr::new(host, arguments.addresses.blob_port),
-                queue: SocketAddr::new(host, arguments.addresses.queue_port),
-                table: SocketAddr::new(host, arguments.addresses.table_port),
+                blob: SocketAddr::new(host.address, arguments.addresses.blob_port),
+                queue: SocketAddr::new(host.address, arguments.addresses.queue_port),
+                table: SocketAddr::new(host.address, arguments.addresses.table_port),
                 admin_port: arguments.addresses.admin_port.0,
+                host,
             },
             accounts,
+            accounts_file,
             versioned,
             development_account,
             ready_file: arguments.storage.ready_file,
@@ -288,7 +293,14 @@ fn check_ready_file(arguments: &ServeArguments) -> Result<(), ConfigurationError
     access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| failed(error.into()))
 }
 
-fn resolve(host: &str) -> Result<IpAddr, ConfigurationError> {
+fn resolve(host: &str, known: Option<&Host>) -> Result<Host, ConfigurationError> {
+    if let Some(known) = known.filter(|known| known.given == host) {
+        return Ok(known.clone());
+    }
+    address_of(host).map(|address| Host { given: host.to_owned(), address })
+}
+
+fn address_of(host: &str) -> Result<IpAddr, ConfigurationError> {
     if host.is_empty() {
         return Err(ConfigurationError::NoHost);
     }
@@ -299,55 +311,6 @@ fn resolve(host: &str) -> Result<IpAddr, ConfigurationError> {
     }
     let mut addresses = (host, 0).to_socket_addrs().map_err(|error| failed(error.to_string()))?;
     addresses.next().map(|address| address.ip()).ok_or_else(|| failed("it has no address".to_owned()))
-}
-
-/// Accounts from the command line and the file; without those, from the environment.
-pub(crate) fn given_accounts(
-    typed: &[String],
-    file: Option<&Path>,
-    environment: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<Option<Accounts>, ConfigurationError> {
-    let mut texts: Vec<(String, String)> =
-        typed.iter().map(|text| ("--account".to_owned(), text.clone())).collect();
-    if let Some(path) = file {
-        let content = std::fs::read_to_string(path).map_err(|error| {
-            // Its key would be printed with the path.
-            match path.to_str().map(Account::parse) {
-                Some(Ok(_)) => ConfigurationError::AccountForFile,
-                _ => ConfigurationError::AccountsFile { path: path.to_owned(), error },
-            }
-        })?;
-        let before = texts.len();
-        // Some editors begin a text with a mark of its encoding.
-        let content = content.strip_prefix('\u{feff}').unwrap_or(&content);
-        for (index, line) in content.lines().enumerate() {
-            let line = line.split('#').next().unwrap_or_default().trim();
-            if !line.is_empty() {
-                texts.push((format!("{} line {}", path.display(), index + 1), line.to_owned()));
-            }
-        }
-        if texts.len() == before {
-            return Err(ConfigurationError::NoAccounts { path: path.to_owned() });
-        }
-    }
-    let named = |source_name: String| move |error| ConfigurationError::Account { source_name, error };
-    if !texts.is_empty() {
-        let mut accounts = Vec::with_capacity(texts.len());
-        for (source_name, text) in texts {
-            accounts.push(Account::parse(&text).map_err(named(source_name))?);
-        }
-        return Accounts::new(accounts).map(Some).map_err(named("accounts".to_owned()));
-    }
-    for variable in ["LARIMAR_ACCOUNTS", "AZURITE_ACCOUNTS"] {
-        // Nobody who sets it wants the account whose key everybody knows.
-        let Some(value) = environment(variable) else { continue };
-        let text = value.into_string().map_err(|_| ConfigurationError::NotText { variable })?;
-        return Accounts::parse_list(&text).map(Some).map_err(|error| match error {
-            AccountError::Empty => ConfigurationError::NoAccountsInVariable { variable },
-            error => named(variable.to_owned())(error),
-        });
-    }
-    Ok(None)
 }
 
 #[cfg(test)]
@@ -363,7 +326,7 @@ mod tests {
         let lookup = |name: &str| {
             environment.iter().find(|(key, _)| *key == name).map(|(_, value)| OsString::from(value))
         };
-        Configuration::from_arguments(arguments, &lookup).map_err(|error| error.to_string())
+        Configuration::from_arguments(arguments, &lookup, None).map_err(|error| error.to_string())
     }
 
     fn names(configuration: &Configuration) -> Vec<&str> {
@@ -417,6 +380,16 @@ mod tests {
         let ready = ["--ready-file", "/does/not/exist/ready", "--data", "/does/not/exist"];
         assert!(configure(&ready, &[]).is_ok());
         assert!(configure(&["--blob-port", "0", "--queue-port", "0", "--table-port", "0"], &[]).is_ok());
+    }
+
+    /// A name server that does not answer holds up whoever asks it.
+    #[test]
+    fn a_host_that_is_known_is_not_resolved_again() {
+        let known = Host { given: "absent.invalid".to_owned(), address: [192, 0, 2, 7].into() };
+        assert_eq!(resolve("absent.invalid", Some(&known)).expect("known"), known);
+        assert!(resolve("absent.invalid", None).is_err());
+        let other = resolve("127.0.0.2", Some(&known)).expect("an address");
+        assert_eq!((other.given.as_str(), other.address), ("127.0.0.2", [127, 0, 0, 2].into()));
     }
 
     #[test]

@@ -3,10 +3,12 @@
 //! What always holds: a rule file that can't be used changes nothing while the server runs, and is refused at
 //! the start.
 
-use crate::bounded_file::read_bounded;
+use crate::apart::run_apart;
+use crate::bounded_file::read_text_bounded;
+use crate::output::log::announce;
 use base::nearest::nearest;
 use front_end::{PROFILES, Simulation, SimulationSettings, parse_rule_file};
-use settings_file::SettingsFileError;
+use settings_file::{FILE_SIZE_BYTES_MAX, SettingsFileError};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -76,29 +78,33 @@ impl Simulated {
     pub(crate) async fn follow(&self, signal: &mut Signal) -> std::convert::Infallible {
         loop {
             signal.recv().await;
-            self.read_again();
+            let Some(path) = self.file.clone() else { continue };
+            let (path, read) = run_apart(move || {
+                let read = read_rules(&path);
+                (path, read)
+            })
+            .await;
+            announce(&self.adopt_rules(&path, read));
         }
     }
 
-    fn read_again(&self) {
-        let Some(path) = &self.file else { return };
+    /// Puts rules in force that were read again; says so, or why not.
+    fn adopt_rules(&self, path: &Path, read: Result<SimulationSettings, SimulateError>) -> String {
         let count = self.read_again_count.fetch_add(1, Ordering::Relaxed) + 1;
-        match read_rules(path) {
+        match read {
             Ok(settings) => {
                 self.simulation.replace_settings(settings);
-                tracing::warn!("{}: the rules were read again ({count}.) and are in force", path.display());
+                format!("{}: the rules were read again ({count}.) and are in force", path.display())
             }
             Err(error) => {
-                tracing::warn!(
-                    "the rules were read again ({count}.), those from before stay in force: {error}"
-                );
+                format!("the rules were read again ({count}.), those from before stay in force: {error}")
             }
         }
     }
 }
 
 fn read_rules(path: &Path) -> Result<SimulationSettings, SimulateError> {
-    let text = read_bounded(path).map_err(|error| match error.kind() {
+    let text = read_text_bounded(path, FILE_SIZE_BYTES_MAX).map_err(|error| match error.kind() {
         ErrorKind::NotFound => SimulateError::Unknown { given: path.into() },
         _ => SimulateError::File { path: path.to_owned(), error },
     })?;
@@ -142,10 +148,10 @@ mod tests {
             refused.ends_with("line 2: the file has no key \"profil\"; did you mean profile?"),
             "{refused}"
         );
-        from_file.read_again();
+        from_file.adopt_rules(&path, read_rules(&path));
         assert_eq!(format!("{:?}", from_file.simulation.describe()), before);
         std::fs::write(&path, "").expect("a file");
-        from_file.read_again();
+        from_file.adopt_rules(&path, read_rules(&path));
         assert_ne!(format!("{:?}", from_file.simulation.describe()), before);
         std::fs::write(&path, [0xff, 0xfe]).expect("a file");
         assert!(read(path.as_os_str()).is_err());

@@ -1,6 +1,7 @@
 //! The log on standard error: what `LARIMAR_LOG` or the server's settings ask for, in colours on a terminal,
 //! without floods of equal lines. What is logged can be changed while the program runs.
 
+use crate::output::error_line::print_error;
 use crate::output::repeated_lines::RepeatedLines;
 use base::Clock;
 use std::ffi::{OsStr, OsString};
@@ -73,6 +74,12 @@ impl LogControl {
         // It can only fail when the log has ended, with the program.
         let _ = self.handle.reload(levels);
     }
+}
+
+/// Says what somebody waits for, such as the outcome of a signal: as a warning, or where no warning is logged
+/// as a line on standard error.
+pub(crate) fn announce(text: &str) {
+    if tracing::enabled!(Level::WARN) { tracing::warn!("{text}") } else { print_error(text) }
 }
 
 /// Starts the log.

@@ -225,7 +225,7 @@ mod tests {
 
     fn text(arguments: &[&str], address: &str) -> String {
         let arguments = Arguments::try_parse_from([&["larimar"], arguments].concat()).unwrap().serve();
-        let configuration = Configuration::from_arguments(arguments, &|_| None).unwrap();
+        let configuration = Configuration::from_arguments(arguments, &|_| None, None).unwrap();
         let address = address.parse().unwrap();
         let addresses = Addresses { blob: address, queue: address, table: address, admin: None };
         let now = service::parse_date_time("2026-11-26T10:00:00.5Z").unwrap();

@@ -2,7 +2,7 @@
 //! changed; the file with accounts is read.
 
 use crate::arguments::sas_arguments::SasArguments;
-use crate::configuration::{ConfigurationError, given_accounts};
+use crate::configuration::accounts::{AccountsError, given_accounts};
 use crate::sas::life::parse_instant;
 use base::Ticks;
 use base::clock::TICKS_PER_SECOND;
@@ -25,7 +25,7 @@ pub(crate) struct SasSettings {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SasSettingError {
     #[error(transparent)]
-    Accounts(#[from] ConfigurationError),
+    Accounts(#[from] AccountsError),
     #[error("--account {name}: there is no account of this name; known are {known}")]
     UnknownAccount { name: String, known: String },
     #[error("--account: name one of the accounts {known}")]
@@ -104,8 +104,8 @@ fn chosen_account(
     let given = arguments.signer.account.as_deref();
     let with_key: Vec<String> =
         given.filter(|text| text.contains(':')).map(str::to_owned).into_iter().collect();
-    let accounts = given_accounts(&with_key, arguments.signer.accounts_file.as_deref(), environment)?;
-    let accounts = accounts.unwrap_or_else(Accounts::development);
+    let given_accounts = given_accounts(&with_key, arguments.signer.accounts_file.as_deref(), environment)?;
+    let accounts = given_accounts.accounts.unwrap_or_else(Accounts::development);
     let known = || accounts.names().collect::<Vec<_>>().join(", ");
     let name = match given.map(|text| text.split(':').next().unwrap_or_default().trim()) {
         Some(name) => name,

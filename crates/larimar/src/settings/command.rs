@@ -4,6 +4,7 @@
 //! What always holds: nothing is opened but what a start reads before it touches anything; no key of an
 //! account is printed.
 
+use crate::configuration::accounts::holds_account;
 use crate::settings::example;
 use crate::settings::merge::{Entry, Origin};
 use crate::settings::toml_text;
@@ -43,13 +44,18 @@ const WIDTH_MAX: usize = 60;
 
 fn shown(entry: &Entry, file: Option<&Path>) -> (String, String) {
     let setting = entry.setting;
+    let note = entry.note().map_or_else(String::new, |note| format!("; {note}"));
     if entry.values.is_empty() {
-        return (format!("# {} is not set", setting.key), setting.unset.to_owned());
+        return (format!("# {} is not set", setting.key), format!("{}{note}", setting.unset));
     }
-    let values: Vec<String> = if setting.key == "accounts" {
-        entry.values.iter().flat_map(|value| account_names(&value.to_string_lossy())).collect()
-    } else {
-        entry.values.iter().map(|value| value.to_string_lossy().into_owned()).collect()
+    let texts = entry.values.iter().map(|value| value.to_string_lossy());
+    let values: Vec<String> = match setting.key {
+        "accounts" => texts.flat_map(|text| account_names(&text)).collect(),
+        // An account in the place of its name.
+        "versioned_accounts" => texts.map(|text| hidden_unless(may_be_shown(&text), &text)).collect(),
+        // Or of the file that holds it.
+        "accounts_file" => texts.map(|text| hidden_unless(!holds_account(&text), &text)).collect(),
+        _ => texts.map(|text| text.into_owned()).collect(),
     };
     let origin = match (&entry.origin, file) {
         (Origin::File { line }, Some(file)) => format!("{} line {line}", file.display()),
@@ -58,7 +64,11 @@ fn shown(entry: &Entry, file: Option<&Path>) -> (String, String) {
         (Origin::Flag, _) => setting.flag.to_owned(),
         (Origin::Default, _) => "default".to_owned(),
     };
-    (format!("{} = {}", setting.key, toml_text::value(setting.kind, &values)), origin)
+    (format!("{} = {}", setting.key, toml_text::value(setting.kind, &values)), origin + &note)
+}
+
+fn hidden_unless(may_be_shown: bool, text: &str) -> String {
+    if may_be_shown { text } else { HIDDEN }.to_owned()
 }
 
 /// Accounts without their keys.
@@ -91,7 +101,10 @@ mod tests {
             setting: SETTINGS.iter().find(|setting| setting.key == key).expect("a setting"),
             values: values.iter().map(Into::into).collect(),
             origin,
+            service_address: None,
         };
+        let by_kubernetes =
+            |entry: Entry| Entry { service_address: Some("LARIMAR_BLOB_PORT".to_owned()), ..entry };
         let file = Some(Path::new("f.toml"));
         for (entry, line, origin) in [
             (entry("table_port", &["7"], Origin::File { line: 3 }), "table_port = 7", "f.toml line 3"),
@@ -107,6 +120,33 @@ mod tests {
                 "AZURITE_ACCOUNTS",
             ),
             (entry("accounts", &["SECRET"], Origin::Flag), "accounts = [\"...\"]", "--account"),
+            // A key was shown that stood in the place of something else.
+            (
+                entry("accounts_file", &["abc:U0VDUkVU"], Origin::Flag),
+                "accounts_file = \"...\"",
+                "--accounts-file",
+            ),
+            (
+                entry("accounts_file", &["abc:U0VDUkVU;def:U0VDUkVU"], Origin::Flag),
+                "accounts_file = \"...\"",
+                "--accounts-file",
+            ),
+            (
+                entry("accounts_file", &["/etc/a"], Origin::Flag),
+                "accounts_file = \"/etc/a\"",
+                "--accounts-file",
+            ),
+            (
+                entry("versioned_accounts", &["abc", "def:U0VDUkVU"], Origin::Flag),
+                "versioned_accounts = [\"abc\", \"...\"]",
+                "--versioned-account",
+            ),
+            (
+                by_kubernetes(entry("blob_port", &["10000"], Origin::Default)),
+                "blob_port = 10000",
+                "default; LARIMAR_BLOB_PORT is not taken, as it is the address of a service, such as Kubernetes sets \
+                 (enableServiceLinks: false keeps them away)",
+            ),
         ] {
             assert_eq!(shown(&entry, file), (line.to_owned(), origin.to_owned()));
         }

@@ -5,6 +5,9 @@
 //! replace those of a lower one, from whichever of `accounts` and `accounts_file`: keys that a file has left
 //! behind must not open what a flag was to guard.
 //!
+//! A variable that a setting's flag would have, but the setting has not, is a mistake. Addresses that
+//! Kubernetes puts into variables with the names of ports are left alone.
+//!
 //! What always holds: pure; each mistake is one line that names its place; no value is repeated in one, but
 //! levels of the log.
 
@@ -14,6 +17,7 @@ use crate::settings::kind::Kind;
 use crate::settings::table::{SETTINGS, Setting};
 use crate::settings::typed::Values;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Accounts for another emulator, taken where there are none for this server.
@@ -21,6 +25,10 @@ const AZURITE_ACCOUNTS: &str = "AZURITE_ACCOUNTS";
 
 /// What stands between several texts of a variable.
 const SEPARATOR: char = ';';
+
+/// What a variable begins with that Kubernetes sets for a service: `LARIMAR_BLOB_PORT` is the address of one
+/// that is called `larimar-blob`.
+const SERVICE_ADDRESSES: [&str; 3] = ["tcp://", "udp://", "sctp://"];
 
 /// Where a value comes from; the later ones beat the earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,17 +60,32 @@ pub(crate) struct Entry {
     /// Empty: it is not set.
     pub(crate) values: Vec<OsString>,
     pub(crate) origin: Origin,
+    /// A variable of the setting that holds the address of a service, and counts as not set.
+    pub(crate) service_address: Option<String>,
 }
 
 impl Entry {
+    fn new(setting: &'static Setting, values: Vec<OsString>, origin: Origin) -> Self {
+        Entry { setting, values, origin, service_address: None }
+    }
+
     fn by_default(setting: &'static Setting) -> Self {
         let values = if setting.default.is_empty() { Vec::new() } else { vec![setting.default.into()] };
-        Entry { setting, values, origin: Origin::Default }
+        Entry::new(setting, values, Origin::Default)
     }
 
     /// Whether it says more than nothing.
     fn is_given(&self) -> bool {
         self.origin != Origin::Default && !(self.setting.kind == Kind::Switch && self.values == ["false"])
+    }
+
+    /// What is odd about where it comes from, though no mistake.
+    pub(crate) fn note(&self) -> Option<String> {
+        let variable = self.service_address.as_ref()?;
+        Some(format!(
+            "{variable} is not taken, as it is the address of a service, such as Kubernetes sets \
+             (enableServiceLinks: false keeps them away)"
+        ))
     }
 
     /// What mistakes call it.
@@ -85,23 +108,30 @@ pub(crate) fn merge(
     in_file: &[FileValue],
     file: Option<&Path>,
 ) -> Result<Vec<Entry>, Vec<String>> {
-    let mut mistakes = Vec::new();
+    let mut mistakes: Vec<String> =
+        SETTINGS.iter().filter_map(|setting| misnamed(setting, environment)).collect();
     let mut entries: Vec<Entry> = SETTINGS
         .iter()
         .map(|setting| {
             if let Some(values) = typed.get(setting.key) {
-                return Entry { setting, values: values.clone(), origin: Origin::Flag };
+                return Entry::new(setting, values.clone(), Origin::Flag);
             }
-            match of_environment(setting, environment) {
-                Ok(Some(entry)) => return entry,
-                Ok(None) => {}
-                Err(mistake) => mistakes.push(mistake),
+            let service_address = service_address(setting, environment);
+            if service_address.is_none() {
+                match of_environment(setting, environment) {
+                    Ok(Some(entry)) => return entry,
+                    Ok(None) => {}
+                    Err(mistake) => mistakes.push(mistake),
+                }
             }
-            let Some(found) = in_file.iter().find(|value| value.key == setting.key) else {
-                return Entry::by_default(setting);
+            let entry = match in_file.iter().find(|value| value.key == setting.key) {
+                None => Entry::by_default(setting),
+                Some(found) => {
+                    let values = found.values.iter().map(OsString::from).collect();
+                    Entry::new(setting, values, Origin::File { line: found.line })
+                }
             };
-            let values = found.values.iter().map(OsString::from).collect();
-            Entry { setting, values, origin: Origin::File { line: found.line } }
+            Entry { service_address, ..entry }
         })
         .collect();
     if let Some(both) = keep_higher(&mut entries, "data", "in_memory") {
@@ -122,14 +152,30 @@ pub(crate) fn merge(
     if mistakes.is_empty() { Ok(entries) } else { Err(mistakes) }
 }
 
+/// The mistake of a variable that is called as the flag, where the setting's is not.
+fn misnamed(setting: &Setting, environment: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
+    let misnamed = setting.misnamed_variable().filter(|variable| environment(variable).is_some())?;
+    Some(format!("{misnamed} is set, but no setting has this variable; did you mean {}?", setting.variable()))
+}
+
+/// A port's variable that holds the address of a service.
+fn service_address(setting: &Setting, environment: &dyn Fn(&str) -> Option<OsString>) -> Option<String> {
+    if !matches!(setting.kind, Kind::Port | Kind::PortOrNone) {
+        return None;
+    }
+    let variable = setting.variable();
+    let value = environment(&variable)?;
+    let is_address = SERVICE_ADDRESSES.iter().any(|start| value.as_bytes().starts_with(start.as_bytes()));
+    is_address.then_some(variable)
+}
+
 /// A setting's value in the environment, if there is one.
 fn of_environment(
     setting: &'static Setting,
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Option<Entry>, String> {
     let variable = setting.variable();
-    let entry =
-        |variable: &str, values| Entry { setting, values, origin: Origin::Variable(variable.to_owned()) };
+    let entry = |variable: &str, values| Entry::new(setting, values, Origin::Variable(variable.to_owned()));
     if setting.key == "accounts" {
         // What is in them is read where accounts are.
         let given = [variable.as_str(), AZURITE_ACCOUNTS]
@@ -149,7 +195,12 @@ fn of_environment(
     }
     let values: Vec<OsString> = match (setting.kind, value.to_str()) {
         (Kind::Texts, Some(text)) => {
-            text.split(SEPARATOR).map(str::trim).filter(|part| !part.is_empty()).map(OsString::from).collect()
+            let parts = text.split(SEPARATOR).map(str::trim).filter(|part| !part.is_empty());
+            let parts: Vec<OsString> = parts.map(OsString::from).collect();
+            if parts.is_empty() {
+                return Err(format!("{variable} is set but names nothing; unset it, or give it a value"));
+            }
+            parts
         }
         (Kind::Texts, None) => return Err(format!("{variable} is not UTF-8 text")),
         _ => {

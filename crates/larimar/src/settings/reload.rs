@@ -2,17 +2,22 @@
 //!
 //! What always holds: all or none. Everything is read and checked before anything changes; a mistake leaves
 //! the values from before, and is one line of the log. Settings that need a restart are named, and named
-//! again with each signal until the file and the process agree.
+//! again with each signal until the file and the process agree. The thread that accepts connections waits for
+//! no file: they are read apart. The outcome is said whatever is logged.
 
+use crate::apart::run_apart;
 use crate::arguments::Chore;
+use crate::configuration::accounts::AccountsDigest;
 use crate::configuration::certificate::Certificate;
 use crate::configuration::simulation::Simulated;
-use crate::configuration::{Configuration, DevelopmentSettings};
-use crate::output::log::{self, LogControl};
+use crate::configuration::{Configuration, DevelopmentSettings, Host};
+use crate::output::log::{self, LogControl, announce};
 use crate::settings::merge::Entry;
 use crate::settings::sources::{Gathered, Sources};
 use crate::settings::table::Change;
+use std::sync::Arc;
 use tokio::signal::unix::Signal;
+use tracing_subscriber::filter::Targets;
 
 /// What can change while the server runs.
 #[derive(Clone, Copy)]
@@ -21,11 +26,22 @@ pub(crate) struct Live<'a> {
     pub(crate) simulated: Option<&'a Simulated>,
 }
 
+/// What was read, checked as a start would.
+struct Read {
+    entries: Vec<Entry>,
+    levels: Targets,
+    configuration: Configuration,
+}
+
 /// Reads the file of settings again.
 pub(crate) struct Reload {
-    sources: Sources,
+    sources: Arc<Sources>,
     /// The values that are in force, in the order of the table.
     entries: Vec<Entry>,
+    /// What the file with accounts held at the start.
+    accounts_file: Option<AccountsDigest>,
+    /// The host that the server listens on.
+    host: Host,
     log: LogControl,
     /// How often it was done: of equal lines the log leaves out all but one in some seconds.
     count: u64,
@@ -33,8 +49,14 @@ pub(crate) struct Reload {
 
 impl Reload {
     /// Of a server that has started with these settings.
-    pub(crate) fn new(sources: Sources, entries: Vec<Entry>, log: LogControl) -> Self {
-        Reload { sources, entries, log, count: 0 }
+    pub(crate) fn new(
+        sources: Sources,
+        entries: Vec<Entry>,
+        configuration: &Configuration,
+        log: LogControl,
+    ) -> Self {
+        let (accounts_file, host) = (configuration.accounts_file, configuration.addresses.host.clone());
+        Reload { sources: Arc::new(sources), entries, accounts_file, host, log, count: 0 }
     }
 
     /// Whether there is a file to read again.
@@ -46,41 +68,32 @@ impl Reload {
     pub(crate) async fn follow(&mut self, signal: &mut Signal, live: Live<'_>) -> std::convert::Infallible {
         loop {
             signal.recv().await;
-            match self.once(live) {
-                Ok(done) => {
-                    tracing::warn!("the settings were read again ({}.) and are in force{done}", self.count)
-                }
-                Err(error) => tracing::warn!(
-                    "the settings were read again ({}.), those from before stay in force: {error}",
-                    self.count
-                ),
-            }
+            let (sources, host) = (self.sources.clone(), self.host.clone());
+            let read = run_apart(move || read(&sources, &host)).await;
+            self.count += 1;
+            let outcome = match read {
+                Ok(read) => format!(" and are in force{}", self.adopt(read, live).in_words()),
+                Err(mistake) => format!(", those from before stay in force: {mistake}"),
+            };
+            announce(&format!("the settings were read again ({}.){outcome}", self.count));
         }
     }
 
-    /// Reads it once; says what changed, or why nothing did.
-    fn once(&mut self, live: Live<'_>) -> Result<String, String> {
-        self.count += 1;
-        let Gathered { entries, arguments } =
-            self.sources.gather().map_err(|mistakes| first_of(&mistakes))?;
-        let Chore::Serve(arguments) = arguments.chore() else {
-            return Err("this command line serves nothing".to_owned());
-        };
-        let blame = |mistake: String| self.sources.blame(&entries, &mistake);
-        let levels = log::parse_levels(&arguments.settings.log).map_err(|error| blame(error.to_string()))?;
-        let configuration = Configuration::from_arguments(*arguments, &self.sources.environment())
-            .map_err(|error| blame(error.to_string()))?;
-        let Configuration { tls, development: DevelopmentSettings { simulated, .. }, .. } = configuration;
+    /// Puts in force what was read, as far as that can be done now. It can't fail.
+    fn adopt(&mut self, read: Read, live: Live<'_>) -> Plan {
+        let Read { entries, levels, configuration } = read;
+        let Configuration { tls, accounts_file, development, .. } = configuration;
+        let DevelopmentSettings { simulated, .. } = development;
         let can = Live {
             certificate: live.certificate.filter(|_| tls.is_some()),
             simulated: live.simulated.filter(|_| simulated.is_some()),
         };
-        let plan = plan(&self.entries, &entries, |key| match key {
+        let are_other_accounts = accounts_file != self.accounts_file;
+        let plan = plan(&self.entries, &entries, are_other_accounts, |key| match key {
             "tls_cert" | "tls_key" => can.certificate.is_some(),
             "simulate" => can.simulated.is_some(),
             _ => true,
         });
-        // From here on nothing can fail.
         if let (Some(certificate), Some(read)) = (can.certificate, tls) {
             certificate.adopt(read);
         }
@@ -93,8 +106,22 @@ impl Reload {
                 *entry = next;
             }
         }
-        Ok(plan.in_words())
+        plan
     }
+}
+
+/// Reads and checks everything, or says the first mistake. It may wait for a disk, and for a name server if
+/// the host is another one than `known`.
+fn read(sources: &Sources, known: &Host) -> Result<Read, String> {
+    let Gathered { entries, arguments } = sources.gather().map_err(|mistakes| first_of(&mistakes))?;
+    let Chore::Serve(arguments) = arguments.chore() else {
+        return Err("this command line serves nothing".to_owned());
+    };
+    let blame = |mistake: String| sources.blame(&entries, &mistake);
+    let levels = log::parse_levels(&arguments.settings.log).map_err(|error| blame(error.to_string()))?;
+    let configuration = Configuration::from_arguments(*arguments, &sources.environment(), Some(known))
+        .map_err(|error| blame(error.to_string()))?;
+    Ok(Read { entries, levels, configuration })
 }
 
 /// The first of some mistakes, and how many there are.
@@ -113,10 +140,13 @@ struct Plan {
     at_start: Vec<&'static str>,
 }
 
-/// Compares the values in force with those that were read. `can` says whether a setting that changes at run
-/// time can do so in this process.
-fn plan(now: &[Entry], next: &[Entry], can: impl Fn(&str) -> bool) -> Plan {
-    let changed = now.iter().zip(next).filter(|(now, next)| now.values != next.values);
+/// Compares the values in force with those that were read, and `are_other_accounts` says whether the content
+/// of the file with accounts is another one. `can` says whether a setting that changes at run time can do so
+/// in this process.
+fn plan(now: &[Entry], next: &[Entry], are_other_accounts: bool, can: impl Fn(&str) -> bool) -> Plan {
+    let changed = now.iter().zip(next).filter(|(now, next)| {
+        now.values != next.values || are_other_accounts && now.setting.key == "accounts_file"
+    });
     let (at_run_time, at_start) = changed
         .map(|(now, _)| now.setting)
         .partition::<Vec<_>, _>(|setting| setting.change == Change::AtRunTime && can(setting.key));
@@ -169,7 +199,29 @@ mod tests {
             ),
         ] {
             let can = |key: &str| key != "simulate" || simulates;
-            let plan = plan(&entries(before), &entries(after), can);
+            let plan = plan(&entries(before), &entries(after), false, can);
+            assert_eq!(plan.in_words(), expected, "{before:?} {after:?}");
+        }
+    }
+
+    /// A key that was taken out of the file with accounts still opened what it had opened, and the reload was
+    /// said to be in force.
+    #[test]
+    fn other_accounts_in_the_same_file_wait_for_the_next_start() {
+        for (before, after, expected) in [
+            (
+                "accounts_file = \"a\"",
+                "accounts_file = \"a\"",
+                "; what changes with the next start only: accounts_file",
+            ),
+            (
+                "accounts_file = \"a\"",
+                "accounts_file = \"b\"",
+                "; what changes with the next start only: accounts_file",
+            ),
+            ("accounts_file = \"a\"", "", "; what changes with the next start only: accounts_file"),
+        ] {
+            let plan = plan(&entries(before), &entries(after), true, |_| true);
             assert_eq!(plan.in_words(), expected, "{before:?} {after:?}");
         }
     }

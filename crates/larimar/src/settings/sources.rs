@@ -4,9 +4,10 @@
 //! What always holds: command line and environment are those of the start; only the file changes.
 
 use crate::arguments::{Arguments, one_line};
-use crate::bounded_file::read_bounded;
+use crate::bounded_file::read_text_bounded;
 use crate::settings::merge::{Entry, Origin, as_flags, merge};
 use crate::settings::typed::{CONFIG_FLAG, Typed, typed};
+use settings_file::FILE_SIZE_BYTES_MAX;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -62,7 +63,7 @@ impl Sources {
         let in_file = match &self.file {
             None => Vec::new(),
             Some((path, named_by)) => {
-                let text = read_bounded(path)
+                let text = read_text_bounded(path, FILE_SIZE_BYTES_MAX)
                     .map_err(|error| vec![format!("{named_by} {}: {error}", path.display())])?;
                 super::file::read(&text).map_err(|mistakes| {
                     mistakes.iter().map(|mistake| format!("{} {mistake}", path.display())).collect::<Vec<_>>()

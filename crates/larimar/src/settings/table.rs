@@ -46,6 +46,12 @@ impl Setting {
     pub(crate) fn variable(&self) -> String {
         format!("LARIMAR_{}", self.key.to_ascii_uppercase())
     }
+
+    /// The variable that its flag would have, where that is another one: `LARIMAR_ACCOUNT` for `--account`.
+    pub(crate) fn misnamed_variable(&self) -> Option<String> {
+        let flag = self.flag.trim_start_matches('-').replace('-', "_").to_ascii_uppercase();
+        Some(format!("LARIMAR_{flag}")).filter(|misnamed| *misnamed != self.variable())
+    }
 }
 
 /// What most settings have in common.
@@ -164,7 +170,8 @@ pub(crate) static SETTINGS: [Setting; 23] = [
         kind: Kind::Path,
         unset: "no file",
         example: "accounts",
-        meaning: "file with one NAME:KEY[:KEY2] a line; # starts a comment",
+        meaning: "file with one NAME:KEY[:KEY2] a line, of 4 MiB at most; # starts a comment. SIGHUP has it read \
+                  again, but what changed in it is in force with the next start only",
         ..PLAIN
     },
     Setting {
@@ -354,6 +361,12 @@ mod tests {
                 assert_eq!(setting.kind.check(value.as_ref()), Ok(()), "{}", setting.key);
             }
         }
+    }
+
+    #[test]
+    fn variables_of_repeated_flags_are_mistaken_for_others() {
+        let misnamed: Vec<String> = SETTINGS.iter().filter_map(Setting::misnamed_variable).collect();
+        assert_eq!(misnamed, ["LARIMAR_ACCOUNT", "LARIMAR_VERSIONED_ACCOUNT"]);
     }
 
     const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");

@@ -111,6 +111,37 @@ fn a_pair_is_of_one_source() {
     }
 }
 
+/// A start in Kubernetes was refused because a service beside it was called `larimar-blob`.
+#[test]
+fn addresses_of_services_are_no_ports() {
+    let kubernetes = [
+        ("LARIMAR_BLOB_PORT", "tcp://10.0.0.1:10000"),
+        ("LARIMAR_BLOB_PORT_10000_TCP", "tcp://10.0.0.1:10000"),
+        ("LARIMAR_QUEUE_PORT", "udp://10.0.0.2:10001"),
+        ("LARIMAR_ADMIN_PORT", "sctp://10.0.0.3:10010"),
+        ("LARIMAR_TABLE_PORT", "7"),
+    ];
+    let case: Given<'_> = (&[], &kubernetes, "queue_port = 8");
+    assert_eq!(given(case), ["queue_port=8 line 1", "table_port=7 LARIMAR_TABLE_PORT"]);
+    let noted = |case: Given<'_>| -> Vec<String> {
+        let entries = merged(case).expect("no mistake");
+        entries
+            .iter()
+            .filter_map(Entry::note)
+            .filter_map(|note| note.split(' ').next().map(str::to_owned))
+            .collect()
+    };
+    assert_eq!(noted(case), ["LARIMAR_BLOB_PORT", "LARIMAR_QUEUE_PORT", "LARIMAR_ADMIN_PORT"]);
+    assert_eq!(noted((&[("blob_port", "1")], &kubernetes[..2], "")), [""; 0]);
+    for (variable, value) in [
+        ("LARIMAR_BLOB_PORT", "10.0.0.1:10000"),
+        ("LARIMAR_BLOB_PORT", "http://a"),
+        ("LARIMAR_MAX_RANGES", "tcp://a"),
+    ] {
+        assert!(merged((&[], &[(variable, value)], "")).is_err(), "{variable} {value}");
+    }
+}
+
 #[test]
 fn all_mistakes_are_named() {
     for (case, expected) in [
@@ -138,6 +169,20 @@ fn all_mistakes_are_named() {
         (
             (&[], &[("LARIMAR_ACCOUNTS", "a:AA"), ("LARIMAR_ACCOUNTS_FILE", "y")], ""),
             &["LARIMAR_ACCOUNTS and LARIMAR_ACCOUNTS_FILE are both set; keep one of them"],
+        ),
+        // The development account was served, with a key that everybody knows.
+        (
+            (&[], &[("LARIMAR_ACCOUNT", "a:AA"), ("LARIMAR_VERSIONED_ACCOUNT", "a")], ""),
+            &[
+                "LARIMAR_ACCOUNT is set, but no setting has this variable; did you mean LARIMAR_ACCOUNTS?",
+                "LARIMAR_VERSIONED_ACCOUNT is set, but no setting has this variable; did you mean \
+                 LARIMAR_VERSIONED_ACCOUNTS?",
+            ],
+        ),
+        // Nothing beat the accounts of the file.
+        (
+            (&[], &[("LARIMAR_VERSIONED_ACCOUNTS", " ; ")], "versioned_accounts = \"a\""),
+            &["LARIMAR_VERSIONED_ACCOUNTS is set but names nothing; unset it, or give it a value"],
         ),
         ((&[], &[], "\ntls_cert = \"c\""), &["f.toml line 2: tls_cert needs tls_key, which is not set"]),
         ((&[], &[("LARIMAR_OAUTH", "basic")], ""), &["LARIMAR_OAUTH needs tls_cert, which is not set"]),
