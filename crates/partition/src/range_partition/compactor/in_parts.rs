@@ -56,7 +56,7 @@ impl Compactor {
         if merged.len() == 1 || self.core.table.has_data() {
             return None;
         }
-        // One that ends early keeps what it has written, and has given back little of what it read.
+        // One that ends early keeps what it has written, and has freed little of what it read.
         if self.core.is_scarce() {
             return None;
         }

@@ -2,9 +2,9 @@
 //! peak of each.
 
 use super::rows::{Change, TableClient, change_all};
-use super::{Stage, Verdict};
+use super::{Stage, Verdict, wait_for_quiet};
 use crate::Outcome;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The server's `--memory-budget`.
 pub(super) const BUDGET_MIB: u64 = 256;
@@ -12,9 +12,6 @@ pub(super) const BUDGET_MIB: u64 = 256;
 const BEYOND_MIB_MAX: f64 = 150.0;
 const PARTITION_ROWS: u64 = 10_000;
 const TEXT_SIZE: usize = 100;
-/// Compactions are over once the folder has not changed for so long.
-const QUIET_FOR: Duration = Duration::from_secs(15);
-const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 #[derive(clap::Args)]
 pub(crate) struct MemoryArguments {
@@ -42,18 +39,4 @@ pub(super) fn run(stage: &Stage<'_>) -> Outcome<Vec<Verdict>> {
     println!("  {:.0} MiB resident in the end, {:.0} MiB stored", stage.resident_mib()?, stage.stored_mib()?);
     let bound_mib = BUDGET_MIB as f64 + BEYOND_MIB_MAX;
     Ok(vec![Verdict::at_most("memory at a budget of 256 MiB", most_mib, bound_mib, "MiB")])
-}
-
-/// Until compactions are over, as far as that shows, or it has taken too long.
-fn wait_for_quiet(stage: &Stage<'_>, waits_for_max: Duration) -> Outcome<()> {
-    let began_at = Instant::now();
-    let (mut stored_mib, mut since) = (stage.stored_mib()?, began_at);
-    while since.elapsed() < QUIET_FOR && began_at.elapsed() < waits_for_max {
-        std::thread::sleep(LOOK_EVERY);
-        let now_mib = stage.stored_mib()?;
-        if (now_mib - stored_mib).abs() >= 1.0 {
-            (stored_mib, since) = (now_mib, Instant::now());
-        }
-    }
-    Ok(())
 }

@@ -5,13 +5,18 @@
 //! `docs/internals/compaction.md` explains the targets.
 
 mod cache;
+mod calls;
+mod containers;
 mod deletions;
 mod flow;
 mod growth;
 mod memory;
 mod neighbours;
 mod rows;
+mod scale;
 mod small_blobs;
+mod soak;
+mod space;
 mod writers;
 
 use crate::bench::disk_usage::used_bytes;
@@ -21,7 +26,7 @@ use crate::client::shared_key::{ACCOUNT, account_argument};
 use crate::{Outcome, workspace};
 use clap::ValueEnum;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A part of the bench.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,14 +47,31 @@ enum Part {
     Writers,
     /// Many new rows in scattered order with a small memory budget.
     Growth,
+    /// Many queues are deleted, empty and full ones.
+    Containers,
+    /// The folder's size while many rows are put and compacted.
+    Space,
+    /// A table grows to several sizes. Only if it is named: it takes a quarter of an hour.
+    Scale,
+    /// A steady mix for a long time. Only if it is named.
+    Soak,
 }
 
+impl Part {
+    fn takes_long(self) -> bool {
+        matches!(self, Part::Scale | Part::Soak)
+    }
+}
+
+/// Compactions are over once the folder has not changed for so long.
+const QUIET_FOR: Duration = Duration::from_secs(15);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// A new folder that has not grown for so long has all that it starts with.
 const GROWS_FOR: Duration = Duration::from_secs(4);
 
 #[derive(clap::Args)]
 pub(crate) struct ChurnArguments {
-    /// Only these parts.
+    /// Only these parts; else all but scale and soak.
     #[arg(long, value_delimiter = ',')]
     only: Vec<Part>,
     /// Rows of the partition of which the first sixth is deleted.
@@ -72,12 +94,27 @@ pub(crate) struct ChurnArguments {
     #[command(flatten)]
     writers: writers::WritersArguments,
     #[command(flatten)]
+    size: SizeArguments,
+    #[command(flatten)]
     waits: WaitArguments,
     #[command(flatten)]
     server: MeasuredServer,
     /// Fail if a part misses its target.
     #[arg(long)]
     check: bool,
+}
+
+/// How much is stored, and for how long.
+#[derive(clap::Args)]
+struct SizeArguments {
+    #[command(flatten)]
+    containers: containers::ContainersArguments,
+    #[command(flatten)]
+    space: space::SpaceArguments,
+    #[command(flatten)]
+    scale: scale::ScaleArguments,
+    #[command(flatten)]
+    soak: soak::SoakArguments,
 }
 
 /// How long the server is left alone.
@@ -107,6 +144,12 @@ impl ChurnArguments {
                 writers: vec![2, 4],
                 writers_seconds: 1,
                 writers_text_size: 1000,
+            },
+            size: SizeArguments {
+                containers: containers::ContainersArguments { empty_queues: 10, full_queues: 10 },
+                space: space::SpaceArguments { watched_rows: 10_000 },
+                scale: scale::ScaleArguments { scale_rows: vec![10_000, 20_000] },
+                soak: soak::SoakArguments { soak_minutes: 1 },
             },
             waits: WaitArguments { quiet_seconds: 12, space_seconds: 1 },
             server: MeasuredServer::smoke(bin),
@@ -171,13 +214,14 @@ impl Stage<'_> {
         Ok(peak_mib)
     }
 
-    /// Stops the server gently and starts it again.
-    fn restart(&mut self) -> Outcome<()> {
+    /// Stops the server gently and starts it again; how long until it serves.
+    fn restart(&mut self) -> Outcome<Duration> {
         let next = |stage: &Self| ServerProcess::start_larimar(stage.binary, &stage.data());
         // The folder is locked until the former one has ended.
         self.server.end()?;
+        let began_at = Instant::now();
         self.server = next(self)?;
-        Ok(())
+        Ok(began_at.elapsed())
     }
 }
 
@@ -192,7 +236,8 @@ pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
     let flags = ["--account", &accounts[0], "--account", &accounts[1], "--memory-budget", &budget];
     let mut verdicts = Vec::new();
     for part in Part::value_variants().iter().copied() {
-        if !arguments.only.is_empty() && !arguments.only.contains(&part) {
+        let is_named = arguments.only.contains(&part);
+        if !is_named && (!arguments.only.is_empty() || part.takes_long()) {
             continue;
         }
         println!("{part:?}");
@@ -210,6 +255,10 @@ pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
             Part::Neighbours => neighbours::run(&stage)?,
             Part::Writers => writers::run(&stage)?,
             Part::Growth => growth::run(&stage)?,
+            Part::Containers => containers::run(&mut stage)?,
+            Part::Space => space::run(&stage)?,
+            Part::Scale => scale::run(&mut stage)?,
+            Part::Soak => soak::run(&stage)?,
         };
         let status = stage.server.terminate()?;
         if !status.success() {
@@ -224,4 +273,18 @@ pub(crate) fn run(arguments: &ChurnArguments) -> Outcome<()> {
         missed if missed > 0 && arguments.check => Err(format!("{missed} targets are missed").into()),
         _ => Ok(()),
     }
+}
+
+/// Until compactions are over, as far as that shows, or it has taken too long.
+fn wait_for_quiet(stage: &Stage<'_>, waits_for_max: Duration) -> Outcome<()> {
+    let began_at = Instant::now();
+    let (mut stored_mib, mut since) = (stage.stored_mib()?, began_at);
+    while since.elapsed() < QUIET_FOR && began_at.elapsed() < waits_for_max {
+        std::thread::sleep(LOOK_EVERY);
+        let now_mib = stage.stored_mib()?;
+        if (now_mib - stored_mib).abs() >= 1.0 {
+            (stored_mib, since) = (now_mib, Instant::now());
+        }
+    }
+    Ok(())
 }

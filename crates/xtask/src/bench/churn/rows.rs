@@ -1,7 +1,7 @@
 //! Rows of one partition, put and deleted in groups of a hundred, and a look for the first of them.
 
 use crate::Outcome;
-use crate::client::http_client::HttpClient;
+use crate::client::http_client::{Answer, HttpClient};
 use crate::client::shared_key::Signer;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -94,6 +94,23 @@ impl TableClient {
         Ok(())
     }
 
+    /// Walks over a partition, page by page; its rows.
+    pub(super) fn count(&mut self, partition: &str) -> Outcome<u64> {
+        let query = format!("{TABLE}()?$filter=PartitionKey%20eq%20'{partition}'");
+        let (mut next, mut rows) = (String::new(), 0);
+        loop {
+            let answer = self.http.send("GET", &format!("{query}{next}"), &[], b"")?;
+            if answer.status != 200 {
+                return Err(format!("{query}: {} {}", answer.status, answer.text()).into());
+            }
+            rows += answer.text().matches("\"RowKey\":").count() as u64;
+            match continuation(&answer) {
+                Some(continued) => next = continued,
+                None => return Ok(rows),
+            }
+        }
+    }
+
     /// Looks for the first row of a partition.
     pub(super) fn first(&mut self, partition: &str) -> Outcome<First> {
         let query = format!("{TABLE}()?$filter=PartitionKey%20eq%20'{partition}'&$top=1");
@@ -106,18 +123,19 @@ impl TableClient {
             }
             let body: serde_json::Value = serde_json::from_slice(&answer.body)?;
             let number = body["value"][0]["Number"].as_u64();
-            let (partition, row) = ("x-ms-continuation-nextpartitionkey", "x-ms-continuation-nextrowkey");
-            match (number, answer.header(partition)) {
-                (None, Some(key)) => {
-                    next = format!("&NextPartitionKey={key}");
-                    if let Some(key) = answer.header(row) {
-                        next.push_str(&format!("&NextRowKey={key}"));
-                    }
-                }
+            match (number, continuation(&answer)) {
+                (None, Some(continued)) => next = continued,
                 (number, _) => return Ok(First { number, requests, took_for: began_at.elapsed() }),
             }
         }
     }
+}
+
+/// What asks for the next page, if there is one.
+fn continuation(answer: &Answer) -> Option<String> {
+    let partition = answer.header("x-ms-continuation-nextpartitionkey")?;
+    let row = answer.header("x-ms-continuation-nextrowkey").map(|key| format!("&NextRowKey={key}"));
+    Some(format!("&NextPartitionKey={partition}{}", row.unwrap_or_default()))
 }
 
 /// The answer to a look for the first row.

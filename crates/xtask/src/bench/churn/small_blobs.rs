@@ -1,43 +1,14 @@
 //! Every second of many blobs of 1 KiB is deleted: whether their space comes back.
 
+use super::calls::call_all;
 use super::{Stage, Verdict};
 use crate::Outcome;
 use crate::bench::blobs::{BLOCK_BLOB, CONTENT_TYPE};
 use crate::client::service_client::ServiceClient;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const CONTAINER: &str = "churn";
-const CONNECTION_COUNT: usize = 16;
 const SIZE: usize = 1024;
-
-/// One request for each number that the others have not taken.
-fn all(
-    stage: &Stage<'_>,
-    count: u64,
-    request: impl Fn(&mut ServiceClient, u64) -> Outcome<()> + Sync,
-) -> Outcome<f64> {
-    let address = stage.server.blob_address.ok_or("the server has no Blob service")?;
-    let (next, began_at) = (AtomicU64::new(0), Instant::now());
-    let work = || -> Outcome<()> {
-        let mut client = ServiceClient::connect(address, CONTENT_TYPE)?;
-        loop {
-            match next.fetch_add(1, Ordering::Relaxed) {
-                number if number < count => request(&mut client, number)?,
-                _ => return Ok(()),
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..CONNECTION_COUNT)
-            .map(|_| scope.spawn(|| work().map_err(|error| error.to_string())))
-            .collect();
-        workers
-            .into_iter()
-            .try_for_each(|worker| worker.join().map_err(|_| "a worker panicked".to_owned())?)
-    })?;
-    Ok(count as f64 / began_at.elapsed().as_secs_f64())
-}
 
 /// Bytes that no two blobs share and that don't compress.
 fn content(blob: u64) -> Vec<u8> {
@@ -59,12 +30,12 @@ pub(super) fn run(stage: &Stage<'_>) -> Outcome<Vec<Verdict>> {
         &[201],
     )?;
     let empty_mib = stage.empty_mib()?;
-    let put_rate = all(stage, blobs, |client, blob| {
+    let put_rate = call_all((address, CONTENT_TYPE), blobs, |client, blob| {
         client.expect("PUT", &path(blob), &[], &[BLOCK_BLOB], &content(blob), &[201]).map(drop)
     })?;
     std::thread::sleep(Duration::from_secs(stage.arguments.waits.quiet_seconds));
     let full_mib = stage.stored_mib()? - empty_mib;
-    let delete_rate = all(stage, blobs / 2, |client, pair| {
+    let delete_rate = call_all((address, CONTENT_TYPE), blobs / 2, |client, pair| {
         client.expect("DELETE", &path(2 * pair), &[], &[], b"", &[202]).map(drop)
     })?;
     std::thread::sleep(Duration::from_secs(stage.arguments.waits.space_seconds));
