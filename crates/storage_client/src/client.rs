@@ -9,10 +9,10 @@
 use crate::account::connection_string::AccountAddress;
 use crate::account::credentials::Credentials;
 use crate::account::endpoint::{Endpoint, Service};
+use crate::course::{Course, Effect, FailedAttempt};
 use crate::error::{Error, ErrorKind, Failure};
-use crate::retry_observer::RepeatedAttempt;
 use crate::service_error::{ServiceError, read_service_error};
-use crate::settings::{ANSWER_SIZE_BYTES_MAX, Settings, UPLOAD_RATE_MIN_BYTES_PER_S};
+use crate::settings::{ANSWER_SIZE_BYTES_MAX, Settings};
 use crate::surroundings::Surroundings;
 use crate::wire::address_text::encode_query;
 use crate::wire::body::AnswerBody;
@@ -27,13 +27,13 @@ use hyper::header::{
     AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT,
 };
 use hyper::{Method, Request, StatusCode, Uri};
-use retry::{Attempt, Decision, Location, Outcome};
+use retry::{Location, Outcome};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// What this client speaks to tables; all their clients do.
-const TABLE_VERSION: &str = "2019-02-02";
+pub(crate) const TABLE_VERSION: &str = "2019-02-02";
 /// What it speaks to blobs and queues: large blocks, names in lists encoded; all emulators know it.
 const BLOB_QUEUE_VERSION: &str = "2021-12-02";
 
@@ -41,17 +41,6 @@ const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-reque
 const REQUEST_ID: &str = "x-ms-request-id";
 /// Headers that a request has beside those of its operation, at most.
 const OWN_HEADERS_MAX: usize = 8;
-
-/// What an operation changes, and thus where and how often it may be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
-    /// Nothing: it may go to the secondary, and there is no doubt whether it was done.
-    None,
-    /// Doing it twice changes nothing more than doing it once.
-    Repeatable,
-    /// Doing it twice has another effect than doing it once.
-    Unrepeatable,
-}
 
 /// An operation as it goes on the wire.
 #[derive(Clone, Debug)]
@@ -151,13 +140,6 @@ pub(crate) struct OpenAnswer {
     pub(crate) body: AnswerBody,
 }
 
-/// An attempt that failed.
-struct FailedAttempt {
-    outcome: Outcome,
-    failure: Failure,
-    is_final: bool,
-}
-
 /// How an answer is taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Taken {
@@ -172,11 +154,11 @@ enum TakenAnswer {
 
 /// A client of one account.
 pub(crate) struct Client {
-    account: String,
-    credentials: Credentials,
-    pools: BTreeMap<Service, (Arc<Pool>, Option<Arc<Pool>>)>,
+    pub(crate) account: String,
+    pub(crate) credentials: Credentials,
+    pub(crate) pools: BTreeMap<Service, (Arc<Pool>, Option<Arc<Pool>>)>,
     /// None if the setting can't be a header.
-    user_agent: Option<HeaderValue>,
+    pub(crate) user_agent: Option<HeaderValue>,
     pub(crate) surroundings: Surroundings,
     pub(crate) settings: Settings,
 }
@@ -222,74 +204,25 @@ impl Client {
         };
         let changes_nothing = operation.effect == Effect::None;
         let has_secondary = self.settings.reads_secondary && changes_nothing && secondary.is_some();
-        let is_idempotent = operation.effect != Effect::Unrepeatable;
-        let mut attempt = Attempt::first(retry::Request { is_idempotent, has_secondary });
         let client_request_id = self.new_id();
-        let started = self.surroundings.clock.monotonic();
-        let mut may_be_done = false;
-        let mut repeated = Vec::new();
+        let mut course =
+            Course::new(&self.surroundings, &self.settings, operation.name, operation.effect, has_secondary);
         loop {
-            let pool = match (attempt.location, secondary) {
+            let pool = match (course.location(), secondary) {
                 (Location::Secondary, Some(secondary)) => secondary,
                 _ => primary,
             };
-            let failed = match self.attempt(pool, operation, &client_request_id, taken).await {
+            match self.attempt(pool, operation, &client_request_id, taken).await {
                 Ok(TakenAnswer::Whole(answer)) => {
-                    self.observe(operation.name, &repeated, Ok(()));
-                    return Ok(TakenAnswer::Whole(Answer {
-                        attempts: attempt.number,
-                        may_be_done,
-                        ..answer
-                    }));
+                    let (attempts, may_be_done) = course.done();
+                    return Ok(TakenAnswer::Whole(Answer { attempts, may_be_done, ..answer }));
                 }
                 Ok(open) => {
-                    self.observe(operation.name, &repeated, Ok(()));
+                    course.done();
                     return Ok(open);
                 }
-                Err(failed) => failed,
-            };
-            may_be_done |= !changes_nothing && is_doubtful(&failed.outcome);
-            let elapsed = self.surroundings.clock.monotonic().saturating_sub(started);
-            let draw = self.surroundings.random.next_u64();
-            let decision = if failed.is_final {
-                Decision::GiveUp(retry::Reason::Final)
-            } else {
-                self.settings.retry.decide(&attempt, &failed.outcome, elapsed, draw)
-            };
-            match decision {
-                Decision::Retry { after, next } => {
-                    if self.settings.observer.is_some() {
-                        repeated.push(RepeatedAttempt::of(failed.failure));
-                    }
-                    if !after.is_zero() {
-                        self.surroundings.clock.sleep(after).await;
-                    }
-                    attempt = next;
-                }
-                Decision::GiveUp(reason) => {
-                    let error = Error::new(Failure {
-                        attempts: attempt.number,
-                        client_request_id,
-                        may_be_done,
-                        gave_up: Some(reason),
-                        ..failed.failure
-                    });
-                    self.observe(operation.name, &repeated, Err(&error));
-                    return Err(error);
-                }
+                Err(failed) => course.wait_after(failed, &client_request_id).await?,
             }
-        }
-    }
-
-    /// Reports what retries made of an operation, if there were any.
-    pub(crate) fn observe(
-        &self,
-        operation: &'static str,
-        repeated: &[RepeatedAttempt],
-        end: Result<(), &Error>,
-    ) {
-        if let Some(observer) = self.settings.observer.as_ref().filter(|_| !repeated.is_empty()) {
-            observer.ended(operation, repeated, end);
         }
     }
 
@@ -300,15 +233,9 @@ impl Client {
         client_request_id: &str,
         taken: Taken,
     ) -> Result<TakenAnswer, FailedAttempt> {
-        let no_answer = |error: NoAnswer| {
-            let kind =
-                if error.outcome == Outcome::TimedOut { ErrorKind::TimedOut } else { ErrorKind::Connection };
-            let failure = Failure { message: error.what, ..Failure::of(kind, &operation.title()) };
-            FailedAttempt { outcome: error.outcome, failure, is_final: error.is_final }
-        };
+        let no_answer = |error| FailedAttempt::without_answer(error, &operation.title());
         let request = self.request(pool, operation, client_request_id).map_err(no_answer)?;
-        let upload_for = Duration::from_secs(operation.body.len() as u64 / UPLOAD_RATE_MIN_BYTES_PER_S);
-        let answer_for = self.settings.attempt_for + upload_for;
+        let answer_for = self.settings.answer_for(operation.body.len());
         let (response, lease) = pool.exchange(request, answer_for).await.map_err(no_answer)?;
         let (head, incoming) = response.into_parts();
         let clock = self.surroundings.clock.clone();
@@ -319,12 +246,7 @@ impl Client {
         }
         let whole = match body.whole(ANSWER_SIZE_BYTES_MAX).await {
             Ok(Some(whole)) => whole,
-            Ok(None) => {
-                let message = format!("the answer is longer than {ANSWER_SIZE_BYTES_MAX} bytes");
-                let failure = Failure::of(ErrorKind::UnreadableAnswer, &operation.title());
-                let failure = Failure { message, status: Some(head.status), ..failure };
-                return Err(FailedAttempt { outcome: Outcome::Broken, failure, is_final: true });
-            }
+            Ok(None) => return Err(FailedAttempt::too_long(head.status, &operation.title())),
             Err(error) => {
                 return Err(no_answer(NoAnswer {
                     outcome: error.outcome,
@@ -338,13 +260,13 @@ impl Client {
             let answer = Answer { status, headers, body: whole, attempts: 1, may_be_done: false };
             return Ok(TakenAnswer::Whole(answer));
         }
-        Err(self.refused(operation, head.status, &head.headers, &whole))
+        Err(self.refused(&operation.title(), head.status, &head.headers, &whole))
     }
 
     /// An answer with an error.
-    fn refused(
+    pub(crate) fn refused(
         &self,
-        operation: &Operation,
+        title: &str,
         status: StatusCode,
         headers: &HeaderMap,
         body: &[u8],
@@ -371,7 +293,7 @@ impl Client {
             message,
             request_id: text(headers, REQUEST_ID).to_owned(),
             clock_behind_s,
-            ..Failure::of(ErrorKind::Service, &operation.title())
+            ..Failure::of(ErrorKind::Service, title)
         };
         FailedAttempt { outcome, failure, is_final: false }
     }
@@ -445,19 +367,14 @@ impl Client {
 
     /// A random id (GUID, version 4).
     pub(crate) fn new_id(&self) -> String {
+        guid_text(&self.new_guid())
+    }
+
+    pub(crate) fn new_guid(&self) -> [u8; 16] {
         let draw = || self.surroundings.random.next_u64();
         let mut bytes = (u128::from(draw()) << 64 | u128::from(draw())).to_be_bytes();
         bytes[6] = bytes[6] & 0x0f | 0x40;
         bytes[8] = bytes[8] & 0x3f | 0x80;
-        guid_text(&bytes)
-    }
-}
-
-/// Whether an attempt that ended so may have been done.
-fn is_doubtful(outcome: &Outcome) -> bool {
-    match outcome {
-        Outcome::Unsent => false,
-        Outcome::Broken | Outcome::TimedOut => true,
-        Outcome::Status { status, is_refusal, .. } => !is_refusal && (*status >= 500 || *status == 408),
+        bytes
     }
 }

@@ -32,6 +32,9 @@
 //! Such an error is passed on, because only the caller can know whose entity it is; [`Error::may_be_done`]
 //! then says that an attempt may have been this operation's own success.
 //!
+//! **Load.** [`TableClient::connection`] gives a table over one connection of the caller's own, which takes a
+//! third of the processor time of the pool's; it sends the same requests, with the same retries.
+//!
 //! What always holds:
 //!
 //! * every operation ends: attempts, waits, time and sizes are bounded by named settings and constants;
@@ -44,6 +47,7 @@
 mod account;
 mod blob;
 mod client;
+mod course;
 mod error;
 mod list_page;
 mod queue;
@@ -74,10 +78,11 @@ pub use retry_observer::{RepeatedAttempt, RetryObserver};
 pub use settings::{CONNECTIONS_MAX, Settings, UPLOAD_RATE_MIN_BYTES_PER_S};
 pub use storage_account::StorageAccount;
 pub use surroundings::Surroundings;
-pub use table::entity::{Entity, IfMatch, Value};
+pub use table::entity::{Entity, IfMatch, TextEntity, Value};
 pub use table::group::{GROUP_OPERATIONS_MAX, GroupOperation};
 pub use table::list::TablePage;
 pub use table::query::{Continuation, EntityPage, Query, QueryEntities, QueryPages};
 pub use table::table_client::TableClient;
+pub use table::table_connection::{CountedPage, TableConnection};
 pub use wire::proxy::Proxies;
 pub use wire::tls::TlsRoots;

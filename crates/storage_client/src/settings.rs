@@ -1,6 +1,7 @@
 //! What can be set of a client, each with its default.
 
-use crate::retry_observer::RetryObserver;
+use crate::error::Error;
+use crate::retry_observer::{RepeatedAttempt, RetryObserver};
 use crate::wire::proxy::Proxies;
 use crate::wire::tls::TlsRoots;
 use retry::Policy;
@@ -49,6 +50,25 @@ pub(crate) const ANSWER_SIZE_BYTES_MAX: usize = 64 << 20;
 
 /// How long requests are retried by default.
 const RETRY_BUDGET: Duration = Duration::from_secs(300);
+
+impl Settings {
+    /// Reports what retries made of an operation, if there were any.
+    pub(crate) fn observe(
+        &self,
+        operation: &'static str,
+        repeated: &[RepeatedAttempt],
+        end: Result<(), &Error>,
+    ) {
+        if let Some(observer) = self.observer.as_ref().filter(|_| !repeated.is_empty()) {
+            observer.ended(operation, repeated, end);
+        }
+    }
+
+    /// The longest wait for the head of the answer to a request with so many bytes.
+    pub(crate) fn answer_for(&self, body_size_bytes: usize) -> Duration {
+        self.attempt_for + Duration::from_secs(body_size_bytes as u64 / UPLOAD_RATE_MIN_BYTES_PER_S)
+    }
+}
 
 impl Default for Settings {
     /// The waits and statuses of .NET's client, for repeatable requests; proxies of the environment.

@@ -279,3 +279,35 @@ async fn the_same_seed_sends_the_same_requests() {
     assert!(first.len() > 500 && first == second);
     assert_ne!(first, requests(8).await);
 }
+
+/// Clients of tables have connections of their own, or, behind a proxy, share a pool: a server sees no
+/// difference, and neither do reports.
+#[tokio::test(start_paused = true)]
+async fn both_ways_to_a_table_send_the_same_requests_and_report_alike() {
+    let load = |proxies: Proxies| async move {
+        let service = Service::new(|number, line, _| {
+            let is_refused = number > 10 && number % 7 == 0;
+            let text = if is_refused { refusal(503, "ServerBusy") } else { healthy(line) };
+            Some((ms(10), text))
+        });
+        let mut plan = plan(CLOSED);
+        plan.mix = Mix::named(storage_client::Service::Table, "mixed").expect("a mix");
+        (plan.clients, plan.workers, plan.settings.proxies) = (1, 1, proxies);
+        plan.settings.retry = Policy::linear(ms(1), 1);
+        let report = run_on(plan, &service).await.expect("a report");
+        let requests = service.requests.lock().clone();
+        let numbers = |row: &stress::ErrorRow| (row.code.clone(), row.count.repeated, row.count.failed);
+        let errors: Vec<_> = report.errors.iter().map(numbers).collect();
+        (requests, report.operations, errors)
+    };
+    let (direct, direct_rows, direct_errors) = load(Proxies::none()).await;
+    let (pooled, pooled_rows, pooled_errors) = load(Proxies::new("http://proxy:3128", "", "")).await;
+    assert!(pooled.iter().all(|line| line.contains(" http://127.0.0.1:10002/")), "{}", pooled[0]);
+    let pooled: Vec<String> =
+        pooled.iter().map(|line| line.replace(" http://127.0.0.1:10002/", " /")).collect();
+    assert!(direct.len() > 500);
+    assert_eq!(direct, pooled);
+    assert_eq!(format!("{direct_rows:?}"), format!("{pooled_rows:?}"));
+    assert_eq!(direct_errors, pooled_errors);
+    assert!(!direct_errors.is_empty() && direct_rows.len() > 4, "{direct_rows:?}");
+}

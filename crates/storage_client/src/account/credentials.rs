@@ -8,6 +8,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::fmt;
 
+/// Characters of a signature.
+pub(crate) const SIGNATURE_LEN: usize = 44;
+
 /// An account's key, ready to sign.
 #[derive(Clone)]
 pub struct AccountKey {
@@ -29,9 +32,19 @@ impl AccountKey {
 
     /// The signature of a string, in Base64.
     pub(crate) fn sign(&self, string_to_sign: &[u8]) -> String {
+        // Base64 is text.
+        String::from_utf8(self.sign_parts(&[string_to_sign]).to_vec()).unwrap_or_default()
+    }
+
+    /// The signature of a string that is in parts, in Base64.
+    pub(crate) fn sign_parts(&self, string_to_sign: &[&[u8]]) -> [u8; SIGNATURE_LEN] {
         let mut mac = self.keyed.clone();
-        mac.update(string_to_sign);
-        STANDARD.encode(mac.finalize().into_bytes())
+        string_to_sign.iter().for_each(|part| mac.update(part));
+        let mut signature = [0; SIGNATURE_LEN];
+        match STANDARD.encode_slice(mac.finalize().into_bytes(), &mut signature) {
+            Ok(_) => signature,
+            Err(error) => unreachable!("32 bytes are 44 characters: {error}"),
+        }
     }
 }
 

@@ -99,7 +99,7 @@ impl Download {
                 if let Some(mut body) = self.body.take() {
                     let _ = body.part().await;
                 }
-                self.blob.client.observe(NAME, &std::mem::take(&mut self.repeated), Ok(()));
+                self.blob.client.settings.observe(NAME, &std::mem::take(&mut self.repeated), Ok(()));
                 return Ok(None);
             }
             let broken = match &mut self.body {
@@ -153,7 +153,7 @@ impl Download {
                     gave_up: Some(reason),
                     ..Failure::of(ErrorKind::Connection, NAME)
                 });
-                client.observe(NAME, &self.repeated, Err(&error));
+                client.settings.observe(NAME, &self.repeated, Err(&error));
                 Err(error)
             }
         }

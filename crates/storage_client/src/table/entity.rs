@@ -132,6 +132,24 @@ impl Entity {
     }
 }
 
+/// An entity whose properties are all texts, lent.
+#[derive(Clone, Copy, Debug)]
+pub struct TextEntity<'a> {
+    /// The first part of its key.
+    pub partition_key: &'a str,
+    /// The second part of its key.
+    pub row_key: &'a str,
+    /// Names and texts of the other properties.
+    pub properties: &'a [(&'a str, &'a str)],
+}
+
+impl From<&TextEntity<'_>> for Entity {
+    fn from(entity: &TextEntity<'_>) -> Self {
+        let texts = entity.properties.iter().map(|(name, text)| ((*name).to_owned(), Value::from(*text)));
+        Entity { properties: texts.collect(), ..Entity::new(entity.partition_key, entity.row_key) }
+    }
+}
+
 /// Which version of an entity, or of a blob, a change is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IfMatch {

@@ -7,9 +7,14 @@ use super::table_client::{JSON, MINIMAL_METADATA, TableClient, entity_path};
 use crate::account::endpoint::{Endpoint, Service};
 use crate::client::Operation;
 use crate::error::{Error, ErrorKind, Failure};
+use crate::service_error::ServiceError;
 use crate::wire::address_text::encode;
 use crate::wire::header_text::text;
-use hyper::Method;
+use hyper::{Method, StatusCode};
+use std::fmt;
+use std::io::Write;
+
+pub(super) const NAME: &str = "submit entity group";
 
 /// Operations of a group, at most.
 pub const GROUP_OPERATIONS_MAX: usize = 100;
@@ -42,7 +47,6 @@ impl TableClient {
     /// Does all operations or none, in their order; the new ETag of each, none for deletions. An error has
     /// the index of the operation that failed.
     pub async fn submit(&self, operations: &[GroupOperation]) -> Result<Vec<Option<String>>, Error> {
-        const NAME: &str = "submit entity group";
         if operations.is_empty() {
             return Ok(Vec::new());
         }
@@ -62,25 +66,50 @@ impl TableClient {
             .fixed("dataserviceversion", "3.0;")
             .body(body);
         let answer = self.client.send(&operation).await?;
-        let read = read_group_answer(answer.header("content-type"), &answer.body)
-            .map_err(|why| Error::unreadable(NAME, why))?;
-        match read {
-            GroupAnswer::Done(etags) if etags.len() == operations.len() => Ok(etags),
-            GroupAnswer::Done(etags) => {
-                let why = format!("{} parts answer {} operations", etags.len(), operations.len());
-                Err(Error::unreadable(NAME, why))
-            }
-            GroupAnswer::Failed { status, error, index } => Err(Error::new(Failure {
+        let (count, content_type) = (operations.len(), answer.header("content-type"));
+        read_etags(count, content_type, &answer.body).map_err(|unread| {
+            let request_id = text(&answer.headers, "x-ms-request-id");
+            unread.error(request_id, answer.attempts, answer.may_be_done)
+        })
+    }
+}
+
+/// Why there are no ETags of a group.
+pub(super) enum NoEtags {
+    Unreadable(String),
+    Failed { status: StatusCode, error: ServiceError, index: usize },
+}
+
+impl NoEtags {
+    pub(super) fn error(self, request_id: &str, attempts: u32, may_be_done: bool) -> Error {
+        match self {
+            NoEtags::Unreadable(why) => Error::unreadable(NAME, why),
+            NoEtags::Failed { status, error, index } => Error::new(Failure {
                 status: Some(status),
                 code: error.code,
                 message: error.message,
-                request_id: text(&answer.headers, "x-ms-request-id").to_owned(),
+                request_id: request_id.to_owned(),
                 batch_index: Some(index),
-                attempts: answer.attempts,
-                may_be_done: answer.may_be_done,
+                attempts,
+                may_be_done,
                 ..Failure::of(ErrorKind::Service, NAME)
-            })),
+            }),
         }
+    }
+}
+
+/// The ETags in the answer to a group of so many operations.
+pub(super) fn read_etags(
+    count: usize,
+    content_type: &str,
+    body: &[u8],
+) -> Result<Vec<Option<String>>, NoEtags> {
+    match read_group_answer(content_type, body).map_err(NoEtags::Unreadable)? {
+        GroupAnswer::Done(etags) if etags.len() == count => Ok(etags),
+        GroupAnswer::Done(etags) => {
+            Err(NoEtags::Unreadable(format!("{} parts answer {count} operations", etags.len())))
+        }
+        GroupAnswer::Failed { status, error, index } => Err(NoEtags::Failed { status, error, index }),
     }
 }
 
@@ -90,40 +119,70 @@ fn write_group(
     operations: &[GroupOperation],
     id: &str,
 ) -> Result<Vec<u8>, Error> {
-    let mut out = format!("--batch_{id}\r\nContent-Type: multipart/mixed; boundary=changeset_{id}\r\n\r\n")
-        .into_bytes();
+    let (mut out, base) = (Vec::new(), endpoint.url());
+    put_group_start(&mut out, id);
     for (index, operation) in operations.iter().enumerate() {
         let part = Part::of(operation);
         let path = match &part.method {
             &Method::POST => format!("/{}", encode(table)),
             _ => entity_path(table, part.partition_key, part.row_key),
         };
-        let head = format!(
-            "--changeset_{id}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\
-             Content-ID: {index}\r\n\r\n{} {}{path} HTTP/1.1\r\nAccept: {MINIMAL_METADATA}\r\nDataServiceVersion: 3.0;\r\n",
-            part.method,
-            endpoint.url()
-        );
-        out.extend_from_slice(head.as_bytes());
+        put_part_start(&mut out, id, index, &part.method, format_args!("{base}{path}"));
         if let Some(if_match) = part.if_match {
             let if_match = if_match.header();
             if if_match.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
-                return Err(Error::invalid("submit entity group", "an ETag can't be a header's value"));
+                return Err(Error::invalid(NAME, "an ETag can't be a header's value"));
             }
-            out.extend_from_slice(format!("If-Match: {if_match}\r\n").as_bytes());
+            put(&mut out, format_args!("If-Match: {if_match}\r\n"));
         }
-        let body = part.entity.map(write_entity).unwrap_or_default();
-        if part.entity.is_some() {
-            let more = if part.method == Method::POST { "Prefer: return-no-content\r\n" } else { "" };
-            let head = format!("{more}Content-Type: {JSON}\r\nContent-Length: {}\r\n", body.len());
-            out.extend_from_slice(head.as_bytes());
-        }
-        out.extend_from_slice(b"\r\n");
-        out.extend_from_slice(&body);
-        out.extend_from_slice(b"\r\n");
+        put_part_end(&mut out, &part.method, part.entity.map(write_entity).as_deref());
     }
-    out.extend_from_slice(format!("--changeset_{id}--\r\n--batch_{id}--\r\n").as_bytes());
+    put_group_end(&mut out, id);
     Ok(out)
+}
+
+/// Appends to the body of a group.
+fn put(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
+    // Writing to memory does not fail.
+    let _ = out.write_fmt(text);
+}
+
+/// Appends what is before the first part.
+pub(super) fn put_group_start(out: &mut Vec<u8>, id: &str) {
+    put(out, format_args!("--batch_{id}\r\nContent-Type: multipart/mixed; boundary=changeset_{id}\r\n\r\n"));
+}
+
+/// Appends the beginning of a part, up to its first own header.
+pub(super) fn put_part_start(
+    out: &mut Vec<u8>,
+    id: &str,
+    index: usize,
+    method: &Method,
+    url: fmt::Arguments<'_>,
+) {
+    put(
+        out,
+        format_args!(
+            "--changeset_{id}\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\
+             Content-ID: {index}\r\n\r\n{method} {url} HTTP/1.1\r\nAccept: {MINIMAL_METADATA}\r\nDataServiceVersion: 3.0;\r\n"
+        ),
+    );
+}
+
+/// Appends the rest of a part: the entity's headers, and the entity.
+pub(super) fn put_part_end(out: &mut Vec<u8>, method: &Method, entity: Option<&[u8]>) {
+    let entity = entity.inspect(|entity| {
+        let more = if method == Method::POST { "Prefer: return-no-content\r\n" } else { "" };
+        put(out, format_args!("{more}Content-Type: {JSON}\r\nContent-Length: {}\r\n", entity.len()));
+    });
+    out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(entity.unwrap_or_default());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends what is behind the last part.
+pub(super) fn put_group_end(out: &mut Vec<u8>, id: &str) {
+    put(out, format_args!("--changeset_{id}--\r\n--batch_{id}--\r\n"));
 }
 
 /// What an operation is on the wire.

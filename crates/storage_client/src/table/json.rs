@@ -4,13 +4,14 @@
 //! the annotation may come before or after its value, and the members keep their order. What always holds:
 //! any bytes are read or refused; a value that does not fit its annotation is refused, not guessed.
 
-use super::entity::{Entity, Value};
+use super::entity::{Entity, TextEntity, Value};
 use base::date_time::{date_time_text, parse_date_time};
 use base::guid::{guid_text, parse_guid};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use memchr::memmem;
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value as Json;
 use std::fmt;
 
@@ -19,10 +20,7 @@ const TYPE: &str = "@odata.type";
 /// The entity's body. The ETag and the timestamp are not in it.
 pub(crate) fn write_entity(entity: &Entity) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
-    out.extend_from_slice(b"{\"PartitionKey\":");
-    put_text(&mut out, &entity.partition_key);
-    out.extend_from_slice(b",\"RowKey\":");
-    put_text(&mut out, &entity.row_key);
+    put_keys(&mut out, &entity.partition_key, &entity.row_key);
     for (name, value) in &entity.properties {
         out.push(b',');
         if let Some(annotation) = annotation(value) {
@@ -39,6 +37,25 @@ pub(crate) fn write_entity(entity: &Entity) -> Vec<u8> {
     out
 }
 
+/// Appends the body of an entity of texts.
+pub(crate) fn put_text_entity(out: &mut Vec<u8>, entity: &TextEntity<'_>) {
+    put_keys(out, entity.partition_key, entity.row_key);
+    for (name, text) in entity.properties {
+        out.push(b',');
+        put_text(out, name);
+        out.push(b':');
+        put_text(out, text);
+    }
+    out.push(b'}');
+}
+
+fn put_keys(out: &mut Vec<u8>, partition_key: &str, row_key: &str) {
+    out.extend_from_slice(b"{\"PartitionKey\":");
+    put_text(out, partition_key);
+    out.extend_from_slice(b",\"RowKey\":");
+    put_text(out, row_key);
+}
+
 fn annotation(value: &Value) -> Option<&'static str> {
     match value {
         Value::String(_) | Value::Boolean(_) | Value::Int32(_) => None,
@@ -51,7 +68,15 @@ fn annotation(value: &Value) -> Option<&'static str> {
 }
 
 fn put_text(out: &mut Vec<u8>, text: &str) {
-    out.extend_from_slice(Json::from(text).to_string().as_bytes());
+    // Most texts have nothing to escape. All bytes are looked at, because that takes vectors.
+    let is_plain = |byte: u8| (byte >= b' ') & (byte != b'"') & (byte != b'\\');
+    if text.bytes().fold(true, |all, byte| all & is_plain(byte)) {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    } else {
+        out.extend_from_slice(Json::from(text).to_string().as_bytes());
+    }
 }
 
 fn put_value(out: &mut Vec<u8>, value: &Value) {
@@ -103,6 +128,32 @@ struct Page {
 pub(crate) fn read_entities(body: &[u8]) -> Result<Vec<Entity>, String> {
     let page: Page = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     page.value.into_iter().map(entity).collect()
+}
+
+/// How many entities there are in a page of a query, none of which is kept.
+pub(crate) fn count_entities(body: &[u8]) -> Result<usize, String> {
+    #[derive(Deserialize)]
+    struct CountedPage {
+        // Takes no memory, however many there are.
+        value: Vec<IgnoredAny>,
+    }
+    let page: CountedPage = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    Ok(page.value.len())
+}
+
+/// Whether the entity has that row key.
+pub(crate) fn has_row_key(body: &[u8], row_key: &str) -> Result<bool, String> {
+    const NAME: &[u8] = b"\"RowKey\":\"";
+    // As services write it, which is seen without reading the rest; else all of it is read.
+    let is_plain = !row_key.contains(['"', '\\']);
+    let is_object = body.first() == Some(&b'{') && body.last() == Some(&b'}');
+    if let (true, true, Some(at)) = (is_plain, is_object, memmem::find(body, NAME)) {
+        let value = &body[at + NAME.len()..];
+        if value.starts_with(row_key.as_bytes()) && value.get(row_key.len()) == Some(&b'"') {
+            return Ok(true);
+        }
+    }
+    Ok(read_entity(body)?.row_key == row_key)
 }
 
 /// One entity.

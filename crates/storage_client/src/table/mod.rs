@@ -7,3 +7,4 @@ pub(crate) mod json;
 pub(crate) mod list;
 pub(crate) mod query;
 pub(crate) mod table_client;
+pub(crate) mod table_connection;

@@ -10,7 +10,11 @@ use super::table_client::{TableClient, table_operation};
 use crate::client::Operation;
 use crate::error::Error;
 use crate::wire::address_text::encode;
+use crate::wire::header_text::text;
 use hyper::Method;
+use hyper::header::HeaderMap;
+
+pub(super) const NAME: &str = "query entities";
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,21 +80,34 @@ impl TableClient {
 
     /// One page of a query.
     pub async fn query_page(&self, query: &Query) -> Result<EntityPage, Error> {
-        let operation = page_operation(&self.name, query);
+        let operation = page_operation(&format!("/{}", encode(&self.name)), query);
         let answer = self.client.send(&operation).await?;
         let entities = read_entities(&answer.body).map_err(|why| Error::unreadable(operation.name, why))?;
-        let partition_key = answer.header("x-ms-continuation-nextpartitionkey");
-        let row_key = answer.header("x-ms-continuation-nextrowkey");
-        let continuation = (!partition_key.is_empty()).then(|| Continuation {
-            partition_key: partition_key.to_owned(),
-            row_key: (!row_key.is_empty()).then(|| row_key.to_owned()),
-        });
-        Ok(EntityPage { entities, continuation })
+        Ok(EntityPage { entities, continuation: continuation_of(&answer.headers) })
     }
 }
 
-fn page_operation(table: &str, query: &Query) -> Operation {
-    let mut operation = table_operation("query entities", Method::GET, format!("/{}()", encode(table)));
+/// Where the next page begins, as the headers of an answer say.
+pub(super) fn continuation_of(headers: &HeaderMap) -> Option<Continuation> {
+    let partition_key = text(headers, "x-ms-continuation-nextpartitionkey");
+    let row_key = text(headers, "x-ms-continuation-nextrowkey");
+    (!partition_key.is_empty()).then(|| Continuation {
+        partition_key: partition_key.to_owned(),
+        row_key: (!row_key.is_empty()).then(|| row_key.to_owned()),
+    })
+}
+
+/// An error if the page that a query gave continues where it began.
+pub(super) fn unless_repeated(query: &Query, continuation: &Option<Continuation>) -> Result<(), Error> {
+    if continuation.is_some() && *continuation == query.from {
+        return Err(Error::unreadable(NAME, "the page continues where it began"));
+    }
+    Ok(())
+}
+
+/// The request of a page; the table's path is encoded.
+pub(super) fn page_operation(table_path: &str, query: &Query) -> Operation {
+    let mut operation = table_operation(NAME, Method::GET, format!("{table_path}()"));
     if let Some(filter) = &query.filter {
         operation = operation.query("$filter", filter);
     }
@@ -117,9 +134,7 @@ impl QueryPages {
             return Ok(None);
         }
         let page = self.table.query_page(&self.query).await?;
-        if page.continuation.is_some() && page.continuation == self.query.from {
-            return Err(Error::unreadable("query entities", "the page continues where it began"));
-        }
+        unless_repeated(&self.query, &page.continuation)?;
         self.is_done = page.continuation.is_none();
         self.query.from = page.continuation.clone();
         Ok(Some(page))

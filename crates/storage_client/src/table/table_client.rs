@@ -5,10 +5,14 @@ use super::json::{read_entity, write_entity};
 use crate::account::endpoint::Service;
 use crate::client::{Client, Operation};
 use crate::error::Error;
-use crate::wire::address_text::{encode, encode_key};
+use crate::wire::address_text::{encode, encode_key, put_encoded_key};
 use hyper::Method;
 use serde_json::json;
 use std::sync::Arc;
+
+pub(super) const GET: &str = "get entity";
+pub(super) const INSERT: &str = "insert entity";
+pub(super) const INSERT_OR_REPLACE: &str = "insert or replace entity";
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const MINIMAL_METADATA: &str = "application/json;odata=minimalmetadata";
@@ -30,8 +34,20 @@ pub(crate) fn table_operation(name: &'static str, method: Method, path: String) 
 
 /// The address of an entity below the account.
 pub(crate) fn entity_path(table: &str, partition_key: &str, row_key: &str) -> String {
-    let (partition_key, row_key) = (encode_key(partition_key), encode_key(row_key));
-    format!("/{}(PartitionKey='{partition_key}',RowKey='{row_key}')", encode(table))
+    let mut path = Vec::new();
+    put_entity_path(&mut path, &format!("/{}", encode(table)), partition_key, row_key);
+    // It is encoded, so it is text.
+    String::from_utf8(path).unwrap_or_default()
+}
+
+/// Appends the same; the table's path is encoded.
+pub(super) fn put_entity_path(out: &mut Vec<u8>, table_path: &str, partition_key: &str, row_key: &str) {
+    out.extend_from_slice(table_path.as_bytes());
+    out.extend_from_slice(b"(PartitionKey='");
+    put_encoded_key(out, partition_key);
+    out.extend_from_slice(b"',RowKey='");
+    put_encoded_key(out, row_key);
+    out.extend_from_slice(b"')");
 }
 
 impl TableClient {
@@ -68,7 +84,7 @@ impl TableClient {
     /// `EntityAlreadyExists` of a later attempt.
     pub async fn insert(&self, entity: &Entity) -> Result<String, Error> {
         let path = format!("/{}", encode(&self.name));
-        let operation = table_operation("insert entity", Method::POST, path)
+        let operation = table_operation(INSERT, Method::POST, path)
             .fixed("content-type", JSON)
             .fixed("prefer", "return-no-content")
             .body(write_entity(entity));
@@ -78,7 +94,7 @@ impl TableClient {
     /// Reads an entity.
     pub async fn get(&self, partition_key: &str, row_key: &str) -> Result<Entity, Error> {
         let path = entity_path(&self.name, partition_key, row_key);
-        let operation = table_operation("get entity", Method::GET, path);
+        let operation = table_operation(GET, Method::GET, path);
         let answer = self.client.send(&operation).await?;
         read_entity(&answer.body).map_err(|why| Error::unreadable(operation.name, why))
     }
@@ -104,7 +120,7 @@ impl TableClient {
 
     /// Inserts the entity, or replaces the one that is there; its new ETag.
     pub async fn insert_or_replace(&self, entity: &Entity) -> Result<String, Error> {
-        self.put(entity, "insert or replace entity", Method::PUT, None).await
+        self.put(entity, INSERT_OR_REPLACE, Method::PUT, None).await
     }
 
     /// Inserts the entity, or merges it into the one that is there; its new ETag.

@@ -1,9 +1,11 @@
 //! What is on the wire, below the services: connections, TLS, proxies, signatures, texts in addresses, XML.
 
 pub(crate) mod address_text;
+pub(crate) mod answer_reader;
 pub(crate) mod body;
 pub(crate) mod dial;
 pub(crate) mod header_text;
+pub(crate) mod keep_alive;
 pub(crate) mod pool;
 pub(crate) mod proxy;
 pub(crate) mod shared_key;

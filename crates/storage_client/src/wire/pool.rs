@@ -11,6 +11,7 @@ use super::time_out::within;
 use crate::account::endpoint::Endpoint;
 use crate::settings::Settings;
 use crate::surroundings::Surroundings;
+use base::Socket;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -32,8 +33,8 @@ pub(crate) struct Pool {
     /// The endpoint's proxy, which stays the same, or why it can't be used.
     proxy: Result<Option<Proxy>, String>,
     dialer: Arc<Dialer>,
-    surroundings: Surroundings,
-    settings: Settings,
+    pub(super) surroundings: Surroundings,
+    pub(super) settings: Settings,
     permits: Arc<Semaphore>,
     /// The one that was used last is at the end. Never more than permits.
     idle: Mutex<Vec<Idle>>,
@@ -71,7 +72,7 @@ pub(crate) struct NoAnswer {
 }
 
 impl NoAnswer {
-    fn unsent(what: String) -> Self {
+    pub(super) fn unsent(what: String) -> Self {
         NoAnswer { outcome: Outcome::Unsent, what, is_final: false }
     }
 }
@@ -115,11 +116,7 @@ impl Pool {
         answer_for: Duration,
     ) -> Result<(Response<Incoming>, Lease), NoAnswer> {
         let clock = &*self.surroundings.clock;
-        let permit = within(clock, self.settings.attempt_for, self.permits.clone().acquire_owned()).await;
-        let Some(Ok(mut permit)) = permit else {
-            let count = self.settings.connections_max;
-            return Err(NoAnswer::unsent(format!("all {count} connections are busy (connections_max)")));
-        };
+        let mut permit = self.permit().await?;
         loop {
             let (mut lease, was_idle) = match self.fresh_idle(permit).await {
                 Ok(lease) => (lease, true),
@@ -147,6 +144,18 @@ impl Pool {
         }
     }
 
+    /// What a connection needs; waits until there is one to be had.
+    pub(super) async fn permit(&self) -> Result<OwnedSemaphorePermit, NoAnswer> {
+        let (clock, wait_for) = (&*self.surroundings.clock, self.settings.attempt_for);
+        match within(clock, wait_for, self.permits.clone().acquire_owned()).await {
+            Some(Ok(permit)) => Ok(permit),
+            _ => {
+                let count = self.settings.connections_max;
+                Err(NoAnswer::unsent(format!("all {count} connections are busy (connections_max)")))
+            }
+        }
+    }
+
     /// An idle connection that is still usable. Each that is not is closed here, so the loop ends.
     async fn fresh_idle(
         self: &Arc<Self>,
@@ -164,24 +173,25 @@ impl Pool {
         }
     }
 
+    /// A new socket, which a caller with a permit may have.
+    pub(super) async fn dial(&self) -> Result<Box<dyn Socket>, NoAnswer> {
+        let (clock, connect_for) = (&*self.surroundings.clock, self.settings.connect_for);
+        match within(clock, connect_for, self.dialer.dial(&self.endpoint, self.proxy()?)).await {
+            Some(socket) => Ok(socket?),
+            None => {
+                let authority = &self.endpoint.authority;
+                let span = connect_for.as_secs_f32();
+                Err(NoAnswer::unsent(format!("{authority} can't be reached in {span} s")))
+            }
+        }
+    }
+
     async fn connect(self: &Arc<Self>, permit: OwnedSemaphorePermit) -> Result<Lease, NoAnswer> {
-        let proxy = self.proxy()?;
-        let made = async {
-            let socket = self.dialer.dial(&self.endpoint, proxy).await?;
-            http1::handshake(TokioIo::new(socket)).await.map_err(|error| {
-                NoAnswer::unsent(format!("the connection can't be used: {}", with_causes(&error)))
-            })
-        };
-        let made = within(&*self.surroundings.clock, self.settings.connect_for, made).await;
-        let Some(made) = made else {
-            let what = format!(
-                "{} can't be reached in {} s",
-                self.endpoint.authority,
-                self.settings.connect_for.as_secs_f32()
-            );
-            return Err(NoAnswer::unsent(what));
-        };
-        let (sender, connection) = made?;
+        let socket = self.dial().await?;
+        // It sends nothing yet, so it takes no time.
+        let (sender, connection) = http1::handshake(TokioIo::new(socket)).await.map_err(|error| {
+            NoAnswer::unsent(format!("the connection can't be used: {}", with_causes(&error)))
+        })?;
         // Its errors are those of the requests on it.
         let connection = async move {
             let _ = connection.await;

@@ -8,6 +8,7 @@ use super::calls::blob::{BlobCaller, blob_name, blob_size};
 use super::calls::filler::Filler;
 use super::calls::queue::QueueCaller;
 use super::calls::table::{TableCaller, entity};
+use super::calls::table_access::TableAccess;
 use super::stop::Stop;
 use crate::measure::recorder::Recorder;
 use crate::plan::Plan;
@@ -151,6 +152,7 @@ impl Place {
         match self.clone() {
             Place::Table(table) => {
                 let (partition, row) = (String::new(), String::new());
+                let table = TableAccess::of(table);
                 let caller = TableCaller { table, keys, recorder, sizes, filler, chance, partition, row };
                 Caller::Table(Box::new(caller))
             }

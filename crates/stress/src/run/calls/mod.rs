@@ -6,6 +6,7 @@ pub(crate) mod blob;
 pub(crate) mod filler;
 pub(crate) mod queue;
 pub(crate) mod table;
+pub(crate) mod table_access;
 
 use crate::measure::recorder::Outcome;
 use crate::workload::operation::OperationKind;

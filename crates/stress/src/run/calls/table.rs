@@ -1,6 +1,7 @@
 //! Operations on the entities of one table.
 
 use super::filler::Filler;
+use super::table_access::TableAccess;
 use crate::measure::errors::unless_done_before;
 use crate::measure::recorder::{Failure, Outcome, Recorder};
 use crate::workload::chance::Chance;
@@ -9,18 +10,21 @@ use crate::workload::keys::Key;
 use crate::workload::mix::Sizes;
 use crate::workload::operation::OperationKind;
 use std::sync::Arc;
-use storage_client::{Entity, GroupOperation, Query, TableClient};
+use storage_client::{Entity, Query, TextEntity};
 
 /// Bytes of an entity's JSON beside its data:
 /// `{"PartitionKey":"p500000000","RowKey":"1000000000042-0000001f", "Data":""}`.
 pub(crate) const ENTITY_FRAME_BYTES: u64 = 73;
+
+/// The property that they have beside their keys.
+const DATA: &str = "Data";
 
 /// Rows that a service gives in one page, at most.
 const PAGE_ROWS_MAX: u64 = 1000;
 
 /// A client of a table.
 pub(crate) struct TableCaller {
-    pub(crate) table: TableClient,
+    pub(crate) table: TableAccess,
     pub(crate) keys: Arc<KeySpace>,
     pub(crate) recorder: Arc<Recorder>,
     pub(crate) sizes: Sizes,
@@ -36,8 +40,13 @@ pub(crate) fn entity(key: &Key, sizes: &Sizes, filler: &Filler) -> Entity {
     let (mut partition, mut row) = (String::new(), String::new());
     key.write_partition(&mut partition);
     key.write_row(&mut row);
+    Entity::new(partition, row).with(DATA, data(key, sizes, filler))
+}
+
+/// Its data.
+fn data<'a>(key: &Key, sizes: &Sizes, filler: &'a Filler) -> &'a str {
     let size = sizes.of_item(key.suffix.unwrap_or(key.row));
-    Entity::new(partition, row).with("Data", filler.text(size.saturating_sub(ENTITY_FRAME_BYTES)))
+    filler.text(size.saturating_sub(ENTITY_FRAME_BYTES))
 }
 
 impl TableCaller {
@@ -60,10 +69,9 @@ impl TableCaller {
     async fn get(&mut self) -> (u64, Option<usize>, Result<(), Failure>) {
         let key = self.keys.loaded(self.keys.draw(&mut self.chance));
         self.write(&key);
-        let found = self.table.get(&self.partition, &self.row).await;
-        let result = match found {
-            Ok(entity) if entity.row_key == self.row => Ok(()),
-            Ok(_) => Err(Failure::Wrong("the entity has another key than the one that was asked for")),
+        let result = match self.table.get(&self.partition, &self.row).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Failure::Wrong("the entity has another key than the one that was asked for")),
             Err(error) => Err(error.into()),
         };
         (1, self.keys.heat_index(&key), result)
@@ -71,27 +79,39 @@ impl TableCaller {
 
     async fn update(&mut self) -> (u64, Option<usize>, Result<(), Failure>) {
         let key = self.keys.loaded(self.keys.draw(&mut self.chance));
-        let entity = entity(&key, &self.sizes, &self.filler);
+        self.write(&key);
+        let properties = [(DATA, data(&key, &self.sizes, &self.filler))];
+        let (partition_key, row_key) = (&*self.partition, &*self.row);
+        let entity = TextEntity { partition_key, row_key, properties: &properties };
         let result = self.table.insert_or_replace(&entity).await;
-        (1, self.keys.heat_index(&key), result.map(drop).map_err(Failure::from))
+        (1, self.keys.heat_index(&key), result.map_err(Failure::from))
     }
 
     /// One entity alone, several in a group.
     async fn insert(&mut self, count: u64) -> (u64, Option<usize>, Result<(), Failure>) {
-        let keys: Vec<Key> = self.keys.new_rows(count, &mut self.chance).collect();
-        let place = keys.first().and_then(|key| self.keys.heat_index(key));
-        if let Some(first) = keys.first() {
-            self.write(first);
-            self.recorder.inserts(&self.partition, &self.row, count);
+        let keys = self.keys.clone();
+        let (mut place, mut result) = (None, Ok(()));
+        if count > 1 {
+            self.table.begin_group();
         }
-        let entities = keys.iter().map(|key| entity(key, &self.sizes, &self.filler));
-        let result = if count == 1 {
-            let entity = entities.last().unwrap_or_default();
-            self.table.insert(&entity).await.map(drop)
-        } else {
-            let operations: Vec<GroupOperation> = entities.map(GroupOperation::Insert).collect();
-            self.table.submit(&operations).await.map(drop)
-        };
+        for (index, key) in keys.new_rows(count, &mut self.chance).enumerate() {
+            self.write(&key);
+            if index == 0 {
+                place = keys.heat_index(&key);
+                self.recorder.inserts(&self.partition, &self.row, count);
+            }
+            let properties = [(DATA, data(&key, &self.sizes, &self.filler))];
+            let (partition_key, row_key) = (&*self.partition, &*self.row);
+            let entity = TextEntity { partition_key, row_key, properties: &properties };
+            if count > 1 {
+                self.table.add_insert(&entity);
+            } else {
+                result = self.table.insert(&entity).await;
+            }
+        }
+        if count > 1 {
+            result = self.table.submit().await;
+        }
         (count, place, result.or_else(unless_done_before).map_err(Failure::from))
     }
 
@@ -103,15 +123,11 @@ impl TableCaller {
         let (partition, row) = (&self.partition, &self.row);
         let filter = format!("PartitionKey eq '{partition}' and RowKey ge '{row}' and RowKey lt '{end}'");
         let page_size_max = Some(self.sizes.query_rows.min(PAGE_ROWS_MAX) as u32);
-        let mut pages = self.table.query(Query { page_size_max, ..Query::matching(filter) });
-        let mut rows = 0;
+        let query = Query { page_size_max, ..Query::matching(filter) };
         let place = self.keys.heat_index(&key);
-        while rows < self.sizes.query_rows {
-            match pages.next_page().await {
-                Ok(Some(page)) => rows += page.entities.len() as u64,
-                Ok(None) => break,
-                Err(error) => return (rows, place, Err(error.into())),
-            }
+        let (rows, read) = self.table.rows(query, self.sizes.query_rows).await;
+        if let Err(error) = read {
+            return (rows, place, Err(error.into()));
         }
         let is_right = rows > 0;
         let wrong = Failure::Wrong("a range of keys is empty though its first row was loaded");
