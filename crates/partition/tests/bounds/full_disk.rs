@@ -265,8 +265,8 @@ fn what_a_full_disk_kept_from_being_removed_goes_once_there_is_space() {
                 false => exhaust_stream_lists(&streams, &disk).await,
             }
             drop(reader);
-            // Before the stream manager's log begins anew in its place.
-            env.clock.sleep(Duration::from_secs(6)).await;
+            // Before the stream manager's log begins anew in its place, and after the journal was asked.
+            env.clock.sleep(Duration::from_millis(if with_full_journal { 6_000 } else { 500 })).await;
             let left = match with_full_journal {
                 true => unlisted_extent_count(&streams, &disk),
                 false => stored_and_known(&streams, &partitions).0.0 - known.0,
@@ -641,7 +641,15 @@ fn a_log_that_could_not_be_trimmed_is_trimmed_once_the_managers_log_has_space() 
             }
             // Enough for a flush, too little for the two files of the manager's log.
             disk.set_free_bytes(Some(2 * GROWTH - 1000));
-            env.clock.sleep(Duration::from_secs(10)).await;
+            // Looked at as soon as it is flushed: the manager's log begins anew in its place after a
+            // while.
+            for _ in 0..500 {
+                if partitions.range_statistics(TABLE)[0].checkpoints > 0 {
+                    break;
+                }
+                env.clock.sleep(Duration::from_millis(20)).await;
+            }
+            env.clock.sleep(Duration::from_millis(20)).await;
             let checkpoints = partitions.range_statistics(TABLE)[0].checkpoints;
             let after = streams.stat(&log).unwrap().extents;
             if checkpoints == 0 || after.len() == 1 || after[0] != before[0] {

@@ -27,10 +27,11 @@ use crate::record::{self, EncodedRecord, Record, RecordBuilder, SearchScope};
 use crate::settings::StreamSettings;
 use crate::space::Space;
 use base::codec::{Decoder, Encode};
-use base::{Disk, DiskFile, Environment, OpenMode};
+use base::{Clock, Disk, DiskFile, Environment, OpenMode};
 use bytes::Bytes;
 use parking_lot::RwLock;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 const PATH: &str = PATHS[0];
@@ -42,10 +43,10 @@ const KIND_SNAPSHOT: u8 = 2;
 const LOG_SIZE_BYTES_MAX: u64 = 8 << 20;
 /// And one that has grown so often, as it does in small steps on small disks.
 const LOG_GROWTH_COUNT_MAX: u64 = 32;
-/// So many lists of commands that free space are refused for want of space, one after the other. Then the log
-/// begins anew in its place: space may have come meanwhile, and that writes all of it. Few, because those who
-/// try do so ever more rarely, and a deletion waits only some seconds for the room that they would make.
-const REFUSED_COUNT_MAX: u32 = 4;
+/// Lists of commands that free space are refused for want of space for so long, one after the other. Then the
+/// log begins anew in its place: space may have come meanwhile, and that writes all of it. Not for long,
+/// because a deletion waits only some seconds for the room that they would make.
+const REFUSED_FOR_MAX: Duration = Duration::from_secs(1);
 
 /// A list of commands that waits for the log.
 pub(crate) struct Request {
@@ -64,8 +65,8 @@ pub(crate) struct Log {
     growth_bytes: u64,
     /// Bytes of the next log, for which there was no space when it was tried last.
     refused_size_bytes: u64,
-    /// Lists of commands that free space and were refused, since the log had room for one last.
-    refused_count: u32,
+    /// When a list of commands that free space was refused first, since the log had room for one last.
+    refused_since: Option<Duration>,
     /// Why nothing can be written any more.
     stopped: Option<StreamError>,
     space: Arc<Space>,
@@ -146,7 +147,7 @@ fn new_log(
         grown_to,
         growth_bytes,
         refused_size_bytes: 0,
-        refused_count: 0,
+        refused_since: None,
         stopped: None,
         space: space.clone(),
     }
@@ -335,12 +336,17 @@ impl Log {
     }
 
     /// The log's task: one list of commands at a time. `shown` is what others see.
-    pub(crate) async fn run(mut self, shown: Arc<RwLock<State>>, mut requests: mpsc::Receiver<Request>) {
+    pub(crate) async fn run(
+        mut self,
+        clock: Arc<dyn Clock>,
+        shown: Arc<RwLock<State>>,
+        mut requests: mpsc::Receiver<Request>,
+    ) {
         // Ahead of what is shown while a list is being written: a state is large, and is not copied for each
         // list.
         let mut state = shown.read().clone();
         while let Some(request) = requests.recv().await {
-            let outcome = self.serve(&mut state, &shown, &request.commands).await;
+            let outcome = self.serve(&mut state, &shown, &request.commands, clock.monotonic()).await;
             // A requester that was dropped is no reason to stop.
             let _ = request.reply.send(outcome);
         }
@@ -351,6 +357,7 @@ impl Log {
         state: &mut State,
         shown: &RwLock<State>,
         commands: &[Command],
+        now: Duration,
     ) -> Result<(), StreamError> {
         if let Some(error) = &self.stopped {
             return Err(error.clone());
@@ -360,14 +367,14 @@ impl Log {
         }
         let mut record = self.encode(commands);
         match self.grow(record.bytes.len() as u64).await {
-            // What takes space waits for it. What frees some does for a few tries.
-            Err(StreamError::DiskFull) if self.is_stuck(commands) => {
+            // What takes space waits for it. What frees some does for a while.
+            Err(StreamError::DiskFull) if self.is_stuck(commands, now) => {
                 self.begin_again(state, record.bytes.len() as u64).await?;
                 record = self.encode(commands);
             }
             grown => grown?,
         }
-        self.refused_count = 0;
+        self.refused_since = None;
         state.apply_all(commands)?;
         if let Err(error) = self.append(state, record).await {
             self.stop_after(Some(error.clone()));
@@ -376,11 +383,12 @@ impl Log {
         shown.write().apply_all(commands)
     }
 
-    /// A list of commands is refused for want of space: whether too many of those that free some were, one
-    /// after the other.
-    fn is_stuck(&mut self, commands: &[Command]) -> bool {
-        self.refused_count += u32::from(commands.iter().all(Command::frees_space));
-        self.refused_count > REFUSED_COUNT_MAX
+    /// A list of commands is refused for want of space: whether those that free some have been for too long.
+    fn is_stuck(&mut self, commands: &[Command], now: Duration) -> bool {
+        if !commands.iter().all(Command::frees_space) {
+            return false;
+        }
+        now.saturating_sub(*self.refused_since.get_or_insert(now)) >= REFUSED_FOR_MAX
     }
 
     /// The next record.

@@ -68,7 +68,7 @@ impl StreamManager {
         let next_extent = AtomicU64::new(recovered.state.next_extent.max(next_extent));
         let state = Arc::new(RwLock::new(recovered.state));
         let (sender, requests) = mpsc::channel(LOG_QUEUE_COUNT_MAX);
-        let task = log.run(state.clone(), requests);
+        let task = log.run(env.clock.clone(), state.clone(), requests);
         env.spawner
             .spawn_dedicated("stream-manager", Box::pin(task))
             .map_err(StreamError::no_thread("stream-manager"))?;
