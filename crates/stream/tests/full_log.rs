@@ -1,6 +1,7 @@
 //! A stream manager's log that is full, on a disk that is full, on the simulated disk.
 
 use sim::{Faults, SimDisk, World};
+use std::time::Duration;
 use stream::{StreamError, StreamName, StreamSettings, Streams};
 
 fn name(at: usize) -> StreamName {
@@ -36,6 +37,7 @@ fn a_full_log_that_begins_anew_for_a_deletion_survives_a_crash_at_each_of_its_op
                 assert_eq!(error, StreamError::DiskFull);
                 refused += 1;
                 assert!(refused < 30, "it is refused for good");
+                env.clock.sleep(Duration::from_millis(100)).await;
             }
             count
         });

@@ -20,7 +20,7 @@ pub(crate) struct GrowthArguments {
 }
 
 pub(super) fn run(stage: &Stage<'_>) -> Outcome<Vec<Verdict>> {
-    let (rows, address) = (stage.arguments.growth.growth_rows, stage.server.address);
+    let (rows, address) = (stage.arguments.size.growth.growth_rows, stage.server.address);
     TableClient::connect(address)?.create_table()?;
     // A partition for each group, so that all keys of a group are new ones of a place that nobody foresees.
     let partition = |row: u64| format!("p{:016x}", (row / GROUP_ROWS).wrapping_mul(0x9E37_79B9_7F4A_7C15));

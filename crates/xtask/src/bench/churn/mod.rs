@@ -90,8 +90,6 @@ pub(crate) struct ChurnArguments {
     #[arg(long, default_value_t = 10)]
     neighbour_seconds: u64,
     #[command(flatten)]
-    growth: growth::GrowthArguments,
-    #[command(flatten)]
     writers: writers::WritersArguments,
     #[command(flatten)]
     size: SizeArguments,
@@ -107,6 +105,8 @@ pub(crate) struct ChurnArguments {
 /// How much is stored, and for how long.
 #[derive(clap::Args)]
 struct SizeArguments {
+    #[command(flatten)]
+    growth: growth::GrowthArguments,
     #[command(flatten)]
     containers: containers::ContainersArguments,
     #[command(flatten)]
@@ -139,13 +139,13 @@ impl ChurnArguments {
             cache: cache::CacheArguments { hot_rows: 5_000, overwrites: 2 },
             memory: memory::MemoryArguments { memory_rows: 10_000, memory_idle_seconds: 1 },
             neighbour_seconds: 1,
-            growth: growth::GrowthArguments { growth_rows: 10_000 },
             writers: writers::WritersArguments {
                 writers: vec![2, 4],
                 writers_seconds: 1,
                 writers_text_size: 1000,
             },
             size: SizeArguments {
+                growth: growth::GrowthArguments { growth_rows: 10_000 },
                 containers: containers::ContainersArguments { empty_queues: 10, full_queues: 10 },
                 space: space::SpaceArguments { watched_rows: 10_000 },
                 scale: scale::ScaleArguments { scale_rows: vec![10_000, 20_000] },
