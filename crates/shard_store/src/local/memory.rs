@@ -44,6 +44,12 @@ impl MemoryLocal {
         self.state.lock().copy.clone()
     }
 
+    /// Does something with the copy, faults or not, which nothing replaces meanwhile: a writer that checks the
+    /// fence and writes.
+    pub fn hold<T>(&self, with: impl FnOnce(Option<&LocalCopy>) -> T) -> T {
+        with(self.state.lock().copy.as_ref())
+    }
+
     fn run<T>(&self, operation: impl FnOnce(&mut State) -> T) -> Result<T, StoreError> {
         let mut state = self.state.lock();
         if state.is_down {

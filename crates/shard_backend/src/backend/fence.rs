@@ -1,0 +1,93 @@
+//! What a write needs of the shard's fence, from its check until its commit.
+//!
+//! What always holds: of two writers of a shardlet, a client's and a move's, at most one passes at a time; a
+//! write of a sharded table names the mapping that it writes.
+
+use super::error::BackendError;
+use super::shardlet::Shardlet;
+use crate::schema::table::TableSchema;
+use crate::value::row::RowKey;
+use shard_map::{Epoch, KeyValue, MappingId, Name, State};
+use shard_store::{Access, LocalMapping, check_fence};
+
+/// What the fence must have of the shardlet's mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FenceHold {
+    /// The mapping is on the shard since this epoch, and online: a client's write.
+    Open(Epoch),
+    /// The mapping takes no writes of clients: it is not on the shard, read-only or offline. The write of a
+    /// copy, or a delete after it: one that comes late, after the switch, is refused.
+    Closed,
+}
+
+impl FenceHold {
+    /// Whether a write passes. `here` is what the shard has of the mapping.
+    pub fn check(
+        self,
+        place: &str,
+        map: &Name,
+        mapping: &MappingId,
+        here: Option<&LocalMapping>,
+    ) -> Result<(), BackendError> {
+        match self {
+            FenceHold::Open(known) => check_fence(map, mapping, here, known, Access::Write)
+                .map_err(|refusal| BackendError::Fence { place: place.to_owned(), refusal }),
+            FenceHold::Closed if here.is_some_and(|here| here.state == State::Online) => {
+                let (map, mapping) = (map.clone(), mapping.clone());
+                Err(BackendError::TakesWrites { place: place.to_owned(), map, mapping })
+            }
+            FenceHold::Closed => Ok(()),
+        }
+    }
+}
+
+/// Whether a row may be written with the shardlet: it is of its mapping, which a sharded table must have.
+pub(super) fn check_shardlet(
+    place: &str,
+    table: &TableSchema,
+    shardlet: &Shardlet,
+    key: &RowKey,
+) -> Result<(), BackendError> {
+    let is_right = match table.is_sharded() {
+        true => shardlet.mapping().is_some() && shardlet.holds(shard_key(table, key)),
+        false => shardlet.mapping().is_none(),
+    };
+    match is_right {
+        true => Ok(()),
+        false => Err(BackendError::OtherShardlet {
+            place: place.to_owned(),
+            table: table.name().to_owned(),
+            key: key.to_string(),
+            shardlet: shardlet.to_string(),
+        }),
+    }
+}
+
+/// The shard key of a row's key.
+pub(super) fn shard_key<'a>(table: &TableSchema, key: &'a RowKey) -> &'a [KeyValue] {
+    key.values.get(..table.shard_key().len()).unwrap_or(&key.values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_and_a_copy_never_pass_at_the_same_time() {
+        let map = Name::parse("m").expect("a name");
+        let here = |state, since| Some(LocalMapping { high: None, state, since: Epoch(since) });
+        let passes = |hold: FenceHold, here: &Option<LocalMapping>| {
+            hold.check("place", &map, &MappingId::Virtual(3), here.as_ref()).is_ok()
+        };
+        for (here, open_of_7, closed) in [
+            (None, false, true),
+            (here(State::Online, 7), true, false),
+            (here(State::Online, 8), false, false),
+            (here(State::ReadOnly, 7), false, true),
+            (here(State::Offline, 7), false, true),
+        ] {
+            let found = (passes(FenceHold::Open(Epoch(7)), &here), passes(FenceHold::Closed, &here));
+            assert_eq!(found, (open_of_7, closed), "{here:?}");
+        }
+    }
+}
