@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! read-only  source   a fence: else a writer that is late is lost, or is on both shards
-//!            source   an ordered scan: a copy that is cut off goes on where it was, and does not keep writers
-//!                     out for a second copy
+//!            source   an ordered scan: a copy that is cut off goes on where it was, and keeps no
+//!                     writers out for a second copy
 //!            target   a fence: else a client with a map of before may write what the copy replaces
 //! online     source   the same, and change capture: what is written during the copy
 //!            source   a fence that holds until commit: the last changes are complete at a known point

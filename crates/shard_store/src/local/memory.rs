@@ -44,8 +44,8 @@ impl MemoryLocal {
         self.state.lock().copy.clone()
     }
 
-    /// Does something with the copy, faults or not, which nothing replaces meanwhile: a writer that checks the
-    /// fence and writes.
+    /// Does something with the copy, faults or not, which nothing replaces meanwhile: a writer that checks
+    /// the fence and writes.
     pub fn hold<T>(&self, with: impl FnOnce(Option<&LocalCopy>) -> T) -> T {
         with(self.state.lock().copy.as_ref())
     }
