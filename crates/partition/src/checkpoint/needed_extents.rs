@@ -32,17 +32,11 @@ impl Checkpoint {
             needed.extend(entries.iter().map(|entry| entry.location.extent));
         }
         if has_overflow {
-            let reads = WalkReads::alone(Caching::Bypass, OverflowReads::None);
-            let mut rows = CheckpointCursor::new(self.clone(), start, reads).await?;
-            while rows.key().is_some() {
-                if let RowOverflow::Stored(place) = rows.overflow() {
-                    needed.insert(place.location.extent);
-                }
-                rows.step().await?;
-            }
+            needed.extend(self.last_overflows_from(start).await?.into_keys());
         }
         Ok(needed)
     }
+
     /// The last key from `start` on whose overflow lies in each extent, for those that have any: reads of
     /// rows behind it do not need the extent for overflows.
     pub(crate) async fn last_overflows_from(

@@ -182,9 +182,9 @@ impl TableConnection {
         self.send(&INSERT_OR_REPLACE_CALL).await.map(drop)
     }
 
-    /// Begins an entity group of insertions; what was added to another one is forgotten.
+    /// Begins an entity group of insertions; what was added to another one is forgotten, as it is by any other
+    /// operation.
     pub fn begin_group(&mut self) {
-        self.group.count = 0;
         self.group.id = self.client.new_id();
         self.begin("multipart/mixed; boundary=batch_");
         self.request.content_type.push_str(&self.group.id);
@@ -234,6 +234,8 @@ impl TableConnection {
     }
 
     fn begin(&mut self, content_type: &str) {
+        // Its body is written over.
+        self.group.count = 0;
         let Request { path, query, content_type: own, body, .. } = &mut self.request;
         path.clear();
         query.clear();

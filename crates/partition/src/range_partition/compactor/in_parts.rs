@@ -10,7 +10,8 @@
 //! So at the end there is one checkpoint, as there is after a compaction in one. What always holds: each row
 //! is seen either in the output or in the compacted checkpoints; the output is the oldest of them, so that
 //! those that newer compactions are chosen from stay neighbours; one that ends early, for whatever reason,
-//! leaves a tree that is right, and what it has done is not done again.
+//! leaves a tree that is right, and what it has done is not done again; on a full disk none begins, and none
+//! goes on without room for all that is left.
 
 use crate::checkpoint::{Caching, OverflowReads};
 use crate::compaction::choose_part::{choose_part, peak_bytes};
