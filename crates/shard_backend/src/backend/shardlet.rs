@@ -62,15 +62,6 @@ impl Shardlet {
         self.high.as_deref()
     }
 
-    /// Whether all keys within its bounds are its own.
-    pub fn is_as_its_bounds(&self) -> bool {
-        match &self.of {
-            None | Some((_, MappingId::Pin(_))) => true,
-            Some((map, MappingId::Range(_))) => map.pins().len() == 0,
-            Some((_, MappingId::Virtual(_))) => false,
-        }
-    }
-
     /// Whether it has the rows of a shard key.
     pub fn holds(&self, shard_key: &[KeyValue]) -> bool {
         match &self.of {

@@ -182,8 +182,8 @@ impl TableConnection {
         self.send(&INSERT_OR_REPLACE_CALL).await.map(drop)
     }
 
-    /// Begins an entity group of insertions; what was added to another one is forgotten, as it is by any other
-    /// operation.
+    /// Begins an entity group of insertions; what was added to another one is forgotten, as it is by any
+    /// other operation.
     pub fn begin_group(&mut self) {
         self.group.id = self.client.new_id();
         self.begin("multipart/mixed; boundary=batch_");
