@@ -2,7 +2,9 @@
 //! heads reads few blocks, and an overflow that is damaged is an error for its readers and for no other.
 
 use crate::rows::{Everything, WriteBlobRow, key, open, put_blob_row, read_everything, value_with_overflow};
-use partition::{ObjectTable, PartitionError, PartitionSettings, Partitions, check_folder};
+use partition::{
+    ObjectTable, PartitionError, PartitionSettings, Partitions, PlantedFault, check_folder,
+};
 use sim::{Faults, World};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -192,6 +194,48 @@ fn merges_leave_overflows_where_they_are_until_many_of_them_are_dead() {
         partitions.close().await;
     });
     assert!(finished.is_some(), "the disk crashed unasked");
+}
+
+/// Rows whose overflows merges leave where they are.
+const KEPT_ROWS: u64 = 60;
+
+/// How often all that was read once is looked for in vain later, while merges replace checkpoints and leave
+/// the overflows where they are.
+fn misses_after_merges(planted_fault: Option<PlantedFault>) -> u64 {
+    let finished = World::new(6).run(|env, _| async move {
+        let settings = PartitionSettings { planted_fault, cache_size_bytes_max: 8 << 20, ..settings(4) };
+        let (_, partitions) = open(&env, settings).await.unwrap();
+        let mut expected = Everything::new();
+        // Few: the rows that follow are enough to have them merged.
+        for at in 0..KEPT_ROWS {
+            let value = value_with_overflow(at, 40, OVERFLOW_SIZE_BYTES);
+            put_blob_row(&partitions, &mut expected, row_key(at), Some(value)).await.unwrap();
+        }
+        env.clock.sleep(Duration::from_secs(5)).await;
+        assert!(read_everything(&partitions).await.unwrap() == expected);
+        let before = partitions.statistics();
+        for at in 0..4 * ROW_COUNT {
+            let row = key(1, &format!("new{at:06}"), "h");
+            put_blob_row(&partitions, &mut expected, row, Some(value_with_overflow(at, 40, 100))).await.unwrap();
+        }
+        env.clock.sleep(Duration::from_secs(5)).await;
+        let merged = partitions.statistics();
+        assert!(merged.compactions > before.compactions, "{merged:?}");
+        assert!(read_everything(&partitions).await.unwrap() == expected);
+        let misses = partitions.statistics().cache.misses - before.cache.misses;
+        partitions.close().await;
+        misses
+    });
+    finished.expect("the disk crashed unasked")
+}
+
+/// What a dropped checkpoint leaves in the cache goes, and what others name as well stays.
+#[test]
+fn evicting_blocks_that_are_still_named_is_noticed() {
+    let right = misses_after_merges(None);
+    let wrong = misses_after_merges(Some(PlantedFault::EvictedNamedBlocks));
+    println!("{right} misses; {wrong} if named blocks are evicted");
+    assert!(wrong > right + KEPT_ROWS / 2, "{right} and {wrong} misses");
 }
 
 /// Plays a start that merges what a former life has flushed, and stops it so many operations into the merges
