@@ -4,7 +4,9 @@
 mod script;
 
 use retry::Reason;
-use script::{Connection, Script, Step, account, account_with, answer, header, refusal};
+use script::{
+    Connection, Script, Step, account, account_with, answer, assert_attempts_of_one_request, header, refusal,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use storage_client::{
@@ -37,14 +39,7 @@ async fn attempts_share_an_id_and_have_dates_and_signatures_of_their_own() {
     assert_eq!(account(&script).table("T").insert(&entity()).await.expect("an ETag"), "W/\"1\"");
     let requests = script.requests();
     assert_eq!((requests.len(), script.hosts().len()), (3, 1), "one connection serves all");
-    let values = |name: &str| -> Vec<String> {
-        let mut values: Vec<String> = requests.iter().map(|one| header(one, name).to_owned()).collect();
-        values.dedup();
-        values
-    };
-    assert_eq!(values("x-ms-client-request-id").len(), 1);
-    assert!(values("x-ms-date").len() > 1, "{:?}", values("x-ms-date"));
-    assert_eq!(values("authorization").len(), values("x-ms-date").len());
+    assert_attempts_of_one_request(&requests);
     assert!(requests[0].starts_with("POST /devstoreaccount1/T HTTP/1.1\r\n"), "{}", requests[0]);
     assert!(requests[2].ends_with("{\"PartitionKey\":\"p\",\"RowKey\":\"r\",\"A\":1}"), "{}", requests[2]);
 }

@@ -2,9 +2,7 @@
 //! heads reads few blocks, and an overflow that is damaged is an error for its readers and for no other.
 
 use crate::rows::{Everything, WriteBlobRow, key, open, put_blob_row, read_everything, value_with_overflow};
-use partition::{
-    ObjectTable, PartitionError, PartitionSettings, Partitions, PlantedFault, check_folder,
-};
+use partition::{ObjectTable, PartitionError, PartitionSettings, Partitions, PlantedFault, check_folder};
 use sim::{Faults, World};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -216,7 +214,9 @@ fn misses_after_merges(planted_fault: Option<PlantedFault>) -> u64 {
         let before = partitions.statistics();
         for at in 0..4 * ROW_COUNT {
             let row = key(1, &format!("new{at:06}"), "h");
-            put_blob_row(&partitions, &mut expected, row, Some(value_with_overflow(at, 40, 100))).await.unwrap();
+            put_blob_row(&partitions, &mut expected, row, Some(value_with_overflow(at, 40, 100)))
+                .await
+                .unwrap();
         }
         env.clock.sleep(Duration::from_secs(5)).await;
         let merged = partitions.statistics();

@@ -89,6 +89,18 @@ async fn read_request(socket: &mut DuplexStream) -> Option<String> {
     Some(head + &String::from_utf8_lossy(&body))
 }
 
+/// That attempts of one request share its id, and have dates and signatures of their own.
+pub(crate) fn assert_attempts_of_one_request(requests: &[String]) {
+    let values = |name: &str| -> Vec<String> {
+        let mut values: Vec<String> = requests.iter().map(|one| header(one, name).to_owned()).collect();
+        values.dedup();
+        values
+    };
+    assert_eq!(values("x-ms-client-request-id").len(), 1);
+    assert!(values("x-ms-date").len() > 1, "{:?}", values("x-ms-date"));
+    assert_eq!(values("authorization").len(), values("x-ms-date").len());
+}
+
 /// A header of a request.
 pub(crate) fn header<'a>(request: &'a str, name: &str) -> &'a str {
     let lines = request.lines().filter_map(|line| line.split_once(": "));
