@@ -1,10 +1,14 @@
-//! Rows of one partition, put and deleted in groups of a hundred, and a look for the first of them.
+//! Rows of one partition, put and deleted in groups of a hundred, and a look for the first of them. Their text
+//! hardly compresses, so that the space that they take is that of real rows.
 
 use crate::Outcome;
+use crate::client::content::content;
 use crate::client::http_client::{Answer, HttpClient};
 use crate::client::shared_key::Signer;
+use base::random::splitmix64;
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -26,10 +30,25 @@ pub(super) enum Change {
     Delete,
 }
 
+/// Texts of rows are parts of a text of so many characters.
+const TEXTS_SIZE: usize = 1 << 20;
+const LETTERS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+
+/// A text in which no part comes again.
+static TEXTS: LazyLock<String> = LazyLock::new(|| {
+    content(1, TEXTS_SIZE).into_iter().map(|byte| char::from(LETTERS[usize::from(byte % 64)])).collect()
+});
+
+/// The text of a row, another one of each row.
+fn text_of(row: u64, size: usize) -> &'static str {
+    let mut state = row;
+    let from = splitmix64(&mut state) % (TEXTS_SIZE - size) as u64;
+    &TEXTS[from as usize..][..size]
+}
+
 /// One connection.
 pub(super) struct TableClient {
     http: HttpClient,
-    text: String,
 }
 
 impl TableClient {
@@ -38,7 +57,7 @@ impl TableClient {
     }
 
     pub(super) fn connect_as(address: SocketAddr, signer: Signer) -> Outcome<Self> {
-        Ok(Self { http: HttpClient::connect(address, signer)?, text: String::new() })
+        Ok(Self { http: HttpClient::connect(address, signer)? })
     }
 
     pub(super) fn create_table(&mut self) -> Outcome<()> {
@@ -47,12 +66,6 @@ impl TableClient {
         match created.status {
             201 => Ok(()),
             status => Err(format!("create table: {status} {}", created.text()).into()),
-        }
-    }
-
-    fn set_text(&mut self, size: usize) {
-        if self.text.len() != size {
-            self.text = "churn ".chars().cycle().take(size).collect();
         }
     }
 
@@ -67,17 +80,15 @@ impl TableClient {
             );
             match change {
                 Change::Insert { text_size } => {
-                    self.set_text(text_size);
                     body.push_str(&format!(
                         "POST {base}/{TABLE} HTTP/1.1\r\nContent-Type: application/json\r\nPrefer: return-no-content\r\n\r\n{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"r{row:010}\",\"Number\":{row},\"Text\":\"{}\"}}\r\n",
-                        self.text
+                        text_of(row, text_size)
                     ));
                 }
                 Change::Put { text_size } => {
-                    self.set_text(text_size);
                     body.push_str(&format!(
                         "PUT {target} HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{{\"Number\":{row},\"Text\":\"{}\"}}\r\n",
-                        self.text
+                        text_of(row, text_size)
                     ));
                 }
                 Change::Delete => {
