@@ -1,0 +1,8 @@
+//! Questions to all shards of a map, and what becomes of their answers.
+
+pub(crate) mod aggregate;
+pub(crate) mod error;
+pub(crate) mod fan_out;
+pub(crate) mod merge;
+pub(crate) mod part;
+pub(crate) mod settings;
