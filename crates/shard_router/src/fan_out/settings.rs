@@ -20,7 +20,8 @@ pub struct FanOutSettings {
     pub shard_for_max: Duration,
     /// Whether an answer may lack.
     pub needed: Needed,
-    /// Whether the map is read again at the end, and an answer during which a mapping changed is an error.
+    /// Whether the map is read again at the end, and answers during which a mapping changed are an error. Of
+    /// merged rows it is not.
     pub needs_same_map: bool,
 }
 

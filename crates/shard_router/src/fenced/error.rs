@@ -6,8 +6,9 @@ use crate::map::map_read::LookupError;
 use crate::pool::pool::PoolError;
 use shard_map::Name;
 use shard_store::Refusal;
+use std::time::Duration;
 
-/// Why an operation failed. All but [`RouterError::MayBeDone`] did nothing.
+/// Why an operation failed. All but [`RouterError::MayBeDone`] and [`RouterError::TimedOut`] did nothing.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RouterError<E> {
     /// There is no map that can be used.
@@ -37,6 +38,14 @@ pub enum RouterError<E> {
         /// The shard.
         shard: Name,
     },
+    /// It took too long, and may have been done. It was not tried again.
+    #[error("shard `{shard}`: no answer within {operation_for:?}; it may have been done")]
+    TimedOut {
+        /// The shard.
+        shard: Name,
+        /// How long it was waited for.
+        operation_for: Duration,
+    },
     /// The shard failed; nothing was done.
     #[error("shard `{shard}`: {error}")]
     Failed {
@@ -58,7 +67,7 @@ pub enum RouterError<E> {
 impl<E> RouterError<E> {
     /// Whether the operation, or a part of it, may have been done. If not, nothing of it was.
     pub fn may_be_done(&self) -> bool {
-        matches!(self, RouterError::MayBeDone { .. })
+        matches!(self, RouterError::MayBeDone { .. } | RouterError::TimedOut { .. })
     }
 
     pub(crate) fn of(error: NoShard) -> Self {

@@ -132,7 +132,16 @@ impl<C: ShardConnector> Router<C> {
         let pool = self.pools.of(routed.map_read(), routed.shard())?;
         let mut lent = pool.lend().await?;
         let shard = || routed.shard().name.clone();
-        match work.attempt(lent.connection(), routed).await {
+        let operation_for = pool.settings().operation_for_max;
+        let outcome = tokio::select! {
+            biased;
+            outcome = work.attempt(lent.connection(), routed) => outcome,
+            // Its connection is closed, which ends what is open on it.
+            () = self.clock.sleep(operation_for) => {
+                return Err(RouterError::TimedOut { shard: shard(), operation_for });
+            }
+        };
+        match outcome {
             Ok(output) => {
                 lent.keep();
                 Ok(output)

@@ -103,6 +103,11 @@ impl<C: ShardConnector> Pool<C> {
         Arc::new(Pool { shard, parts, permits, waiters: AtomicUsize::new(0), idle: Mutex::new(idle) })
     }
 
+    /// Its bounds.
+    pub(crate) fn settings(&self) -> &PoolSettings {
+        &self.parts.settings
+    }
+
     /// An idle connection, or a new one.
     pub(crate) async fn lend(self: &Arc<Self>) -> Result<Lent<C>, PoolError> {
         let permit = self.permit().await?;

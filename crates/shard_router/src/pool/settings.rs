@@ -13,6 +13,8 @@ pub struct PoolSettings {
     pub wait_for_max: Duration,
     /// The longest wait until a new one is there, with its credentials.
     pub connect_for_max: Duration,
+    /// The longest operation on one; a longer one is given up, and its connection closed.
+    pub operation_for_max: Duration,
     /// How long one is kept without an operation.
     pub idle_for_max: Duration,
 }
@@ -24,6 +26,7 @@ impl Default for PoolSettings {
             waiters_max: 1024,
             wait_for_max: Duration::from_secs(10),
             connect_for_max: Duration::from_secs(10),
+            operation_for_max: Duration::from_secs(300),
             idle_for_max: Duration::from_secs(60),
         }
     }

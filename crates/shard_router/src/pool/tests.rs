@@ -59,6 +59,7 @@ const SETTINGS: PoolSettings = PoolSettings {
     waiters_max: 5,
     wait_for_max: Duration::from_secs(2),
     connect_for_max: Duration::from_secs(1),
+    operation_for_max: Duration::from_secs(60),
     idle_for_max: Duration::from_secs(10),
 };
 

@@ -74,7 +74,7 @@ impl Setup {
     pub(crate) fn without_catalog(env: &Environment) -> Self {
         let (clock, random, spawner) = (env.clock.clone(), env.random.clone(), env.spawner.clone());
         let records = Arc::new(MemoryRecords::new("the home", random.clone()));
-        let slow = Arc::new(SlowRecords { records: records.clone(), clock: clock.clone() });
+        let slow = Arc::new(SlowRecords { records: records.clone(), clock: clock.clone(), operation_for: HOME_FOR });
         let home = CatalogHome::new(slow, clock.clone(), random.clone());
         let local = |shard: &str| (name(shard), Arc::new(MemoryLocal::new(shard, random.clone())));
         let locals = ["s0", "s1", "s2"].map(local).into();
@@ -119,9 +119,11 @@ impl Setup {
     }
 }
 
-struct SlowRecords {
-    records: Arc<MemoryRecords>,
-    clock: Arc<dyn Clock>,
+/// Records of which each operation takes so long.
+pub(crate) struct SlowRecords {
+    pub(crate) records: Arc<MemoryRecords>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) operation_for: Duration,
 }
 
 impl Records for SlowRecords {
@@ -131,14 +133,14 @@ impl Records for SlowRecords {
 
     fn put<'a>(&'a self, key: &'a str, value: &'a str) -> BoxFuture<'a, Result<Put, StoreError>> {
         Box::pin(async move {
-            self.clock.sleep(HOME_FOR).await;
+            self.clock.sleep(self.operation_for).await;
             self.records.put(key, value).await
         })
     }
 
     fn get<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         Box::pin(async move {
-            self.clock.sleep(HOME_FOR).await;
+            self.clock.sleep(self.operation_for).await;
             self.records.get(key).await
         })
     }
@@ -150,7 +152,7 @@ impl Records for SlowRecords {
         count_max: usize,
     ) -> BoxFuture<'a, Result<Vec<Record>, StoreError>> {
         Box::pin(async move {
-            self.clock.sleep(HOME_FOR).await;
+            self.clock.sleep(self.operation_for).await;
             self.records.list(from, to, count_max).await
         })
     }
