@@ -158,12 +158,7 @@ impl Router<PostgresConnector> {
     }
 
     /// Reads from the shard of a key, all of it in one snapshot. A statement that writes fails.
-    pub async fn read<F, T, E>(
-        &self,
-        map: &str,
-        key: &[KeyValue],
-        work: F,
-    ) -> Result<T, RouterError<E>>
+    pub async fn read<F, T, E>(&self, map: &str, key: &[KeyValue], work: F) -> Result<T, RouterError<E>>
     where
         F: for<'t> Fn(&'t PostgresTransaction<'t>) -> BoxFuture<'t, Result<T, E>> + Send + Sync,
         T: Send,

@@ -124,13 +124,8 @@ impl TablesConnection {
         let now = self.surroundings.clock.now();
         let ends_at = signature_end(routed.map_read_at(), self.signed_for, now);
         let ends_at = ends_at.ok_or(AttemptError::MapTooOld)?;
-        let sas = TableSas {
-            account: &self.name,
-            table,
-            permissions,
-            partition_key: Some(partition_key),
-            ends_at,
-        };
+        let sas =
+            TableSas { account: &self.name, table, permissions, partition_key: Some(partition_key), ends_at };
         if sas.ends_at_second() <= now {
             return Err(AttemptError::MapTooOld);
         }

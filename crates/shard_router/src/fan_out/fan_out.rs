@@ -147,10 +147,7 @@ impl<C: ShardConnector> Router<C> {
         Ok(SortedMerge::new(sources, key, limit, settings, self.clock.clone()))
     }
 
-    async fn parts<E>(
-        &self,
-        map: &str,
-    ) -> Result<(Arc<MapRead>, Vec<(Name, ShardPart)>), FanOutError<E>> {
+    async fn parts<E>(&self, map: &str) -> Result<(Arc<MapRead>, Vec<(Name, ShardPart)>), FanOutError<E>> {
         let read = self.map.within(self.pools.connector().map_for_max()).await?;
         let parts = ShardPart::all(&read, map)?;
         let named = parts.into_iter().map(|part| (part.shard().name.clone(), part)).collect();

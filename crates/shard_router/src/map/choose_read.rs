@@ -26,7 +26,11 @@ pub(crate) fn choose_read(age: Option<Duration>, age_max: Duration, settings: &M
 }
 
 /// How long a read waits before it begins, so that reads keep their distance.
-pub(crate) fn wait_before_read(last_began: Option<Duration>, now: Duration, interval_min: Duration) -> Duration {
+pub(crate) fn wait_before_read(
+    last_began: Option<Duration>,
+    now: Duration,
+    interval_min: Duration,
+) -> Duration {
     last_began.map_or(Duration::ZERO, |began| (began + interval_min).saturating_sub(now))
 }
 

@@ -26,7 +26,9 @@ pub enum MapReadError {
         place: String,
     },
     /// Another catalog took the place of the one that was read before.
-    #[error("{place} has catalog `{there}` now, which is not the catalog `{known}` that was here; open it anew")]
+    #[error(
+        "{place} has catalog `{there}` now, which is not the catalog `{known}` that was here; open it anew"
+    )]
     OtherCatalog {
         /// The home.
         place: String,
@@ -36,7 +38,9 @@ pub enum MapReadError {
         known: Name,
     },
     /// The map went back: an old backup was restored.
-    #[error("{place} is at epoch {there}, and epoch {known} was read before; recover the map from its shards")]
+    #[error(
+        "{place} is at epoch {there}, and epoch {known} was read before; recover the map from its shards"
+    )]
     WentBack {
         /// The home.
         place: String,

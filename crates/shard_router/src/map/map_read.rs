@@ -70,8 +70,7 @@ impl MapRead {
     /// The shard of a route, and what may be done with the key there: what shard and mapping both allow.
     pub fn shard_of(&self, route: &Route<'_>) -> Result<(&Shard, State), LookupError> {
         let name = &route.placement.shard;
-        let no_shard =
-            || LookupError::NoShard { catalog: self.catalog.name().clone(), shard: name.clone() };
+        let no_shard = || LookupError::NoShard { catalog: self.catalog.name().clone(), shard: name.clone() };
         let shard = self.catalog.shard(name.as_str()).ok_or_else(no_shard)?;
         Ok((shard, shard.state.max(route.placement.state)))
     }

@@ -28,7 +28,9 @@ pub enum PoolError {
         waiters: usize,
     },
     /// All connections were in use for too long.
-    #[error("shard `{shard}`: no connection was free within {wait_for:?}; send less at a time, or allow more")]
+    #[error(
+        "shard `{shard}`: no connection was free within {wait_for:?}; send less at a time, or allow more"
+    )]
     WaitedTooLong {
         /// The shard.
         shard: Name,

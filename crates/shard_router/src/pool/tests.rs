@@ -67,7 +67,10 @@ fn pool(env: &Environment, connector: &Arc<Counted>) -> Arc<Pool<Counted>> {
     let shard = Shard::new(Name::parse("one").expect("a name"), "here");
     let credentials = Arc::new(ShardCredentials::default());
     let (clock, spawner) = (env.clock.clone(), env.spawner.clone());
-    Pool::new(shard, PoolParts { connector: connector.clone(), credentials, clock, spawner, settings: SETTINGS })
+    Pool::new(
+        shard,
+        PoolParts { connector: connector.clone(), credentials, clock, spawner, settings: SETTINGS },
+    )
 }
 
 #[test]
@@ -84,11 +87,15 @@ fn operations_share_few_connections_and_wait_within_bounds() {
         };
         // Three have a connection at once, five wait, of which three get one in time; two fail at once.
         let outcomes = join_all((0..10).map(|_| operation())).await;
-        assert_eq!((connector.made.load(Ordering::Relaxed), connector.open_max.load(Ordering::Relaxed)), (3, 3));
+        assert_eq!(
+            (connector.made.load(Ordering::Relaxed), connector.open_max.load(Ordering::Relaxed)),
+            (3, 3)
+        );
         outcomes
     });
     let outcomes = outcomes.expect("no crash");
-    let count = |is: fn(&Result<(), PoolError>) -> bool| outcomes.iter().filter(|outcome| is(outcome)).count();
+    let count =
+        |is: fn(&Result<(), PoolError>) -> bool| outcomes.iter().filter(|outcome| is(outcome)).count();
     assert_eq!(count(|outcome| outcome.is_ok()), 6);
     assert_eq!(count(|outcome| matches!(outcome, Err(PoolError::TooManyWait { .. }))), 2);
     assert_eq!(count(|outcome| matches!(outcome, Err(PoolError::WaitedTooLong { .. }))), 2);

@@ -8,14 +8,15 @@ use base::system::{SystemRandom, TokioSpawner};
 use shard_backend::Fence;
 use shard_map::KeyValue;
 use shard_router::{
-    CachedMap, MAP_FOR_MAX, MapSettings, PoolSettings, Router, RouterError, RouterParts, ShardCredentials, TablesConnector,
-    TablesError,
+    CachedMap, MAP_FOR_MAX, MapSettings, PoolSettings, Router, RouterError, RouterParts, ShardCredentials,
+    TablesConnector, TablesError,
 };
 use shard_store::{CatalogHome, HomeError, MemoryRecords};
 use std::sync::Arc;
 use std::time::Duration;
 use storage_client::{
-    DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME, Entity, GroupOperation, Proxies, Settings, Surroundings,
+    DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME, Entity, GroupOperation, Proxies, Settings,
+    Surroundings,
 };
 
 async fn router(

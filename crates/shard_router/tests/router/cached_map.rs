@@ -165,7 +165,10 @@ fn a_key_without_a_mapping_is_not_looked_up_again_for_a_while() {
         // The first read, and one for the key.
         assert_eq!(router.map().read_count(), 2);
         for _ in 0..50 {
-            assert!(matches!(ask(&router, "no", 1).await, Err(RouterError::Lookup(LookupError::NoMap { .. }))));
+            assert!(matches!(
+                ask(&router, "no", 1).await,
+                Err(RouterError::Lookup(LookupError::NoMap { .. }))
+            ));
         }
         assert_eq!(router.map().read_count(), 3);
         // A key that was pinned meanwhile is found after the while at the latest, another key at once.

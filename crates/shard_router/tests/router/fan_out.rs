@@ -5,8 +5,8 @@ use crate::setup::{Setup, name, place};
 use base::{BoxFuture, Clock, Environment};
 use shard_map::{KeyValue, Name};
 use shard_router::{
-    BatchSource, FanOutError, FanOutSettings, Needed, PagedQuery, ShardFailure, ShardPart, ShardQuery, SortedMerge,
-    query_shards,
+    BatchSource, FanOutError, FanOutSettings, Needed, PagedQuery, ShardFailure, ShardPart, ShardQuery,
+    SortedMerge, query_shards,
 };
 use sim::World;
 use std::sync::Arc;
@@ -166,12 +166,7 @@ impl Merging {
         sources
     }
 
-    fn merge(
-        &mut self,
-        fails: bool,
-        limit: Option<u64>,
-        needed: Needed,
-    ) -> SortedMerge<u64, u64, String> {
+    fn merge(&mut self, fails: bool, limit: Option<u64>, needed: Needed) -> SortedMerge<u64, u64, String> {
         let settings = FanOutSettings { needed, ..FanOutSettings::default() };
         let sources = self.sources(fails);
         SortedMerge::new(sources, |row| *row, limit, settings, self.env.clock.clone())

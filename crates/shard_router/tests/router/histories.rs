@@ -68,7 +68,8 @@ async fn write_and_read(setup: &Setup, connector: &ModelConnector, seen: &Seen, 
     let by_ticks = off * TICKS_PER_SECOND as i64;
     let clock: Arc<dyn Clock> = Arc::new(WrongClock { clock: setup.clock.clone(), by_ticks });
     let client = Client { clock: clock.clone(), true_clock: setup.clock.clone(), random, fencing };
-    let map = CachedMap::new(setup.home.clone(), clock.clone(), setup.spawner.clone(), MapSettings::default());
+    let map =
+        CachedMap::new(setup.home.clone(), clock.clone(), setup.spawner.clone(), MapSettings::default());
     let router = Router::new(RouterParts {
         map,
         connector: Arc::new(connector.clone()),

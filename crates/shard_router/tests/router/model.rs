@@ -34,7 +34,10 @@ impl ModelConnector {
         let shard = |(name, local): (&Name, &Arc<MemoryLocal>)| {
             (name.clone(), Arc::new(ModelShard { local: local.clone(), rows: Mutex::default() }))
         };
-        ModelConnector { shards: setup.locals.iter().map(shard).collect(), capabilities: Capabilities::SQLITE }
+        ModelConnector {
+            shards: setup.locals.iter().map(shard).collect(),
+            capabilities: Capabilities::SQLITE,
+        }
     }
 }
 

@@ -7,8 +7,8 @@ use base::memory_disk::MemoryDisk;
 use base::{BoxFuture, Environment};
 use shard_map::{Catalog, Change, KeyValue, Name, State};
 use shard_router::{
-    CachedMap, Keys, MapSettings, PoolSettings, PostgresConnector, PostgresError, PostgresTransaction, Router,
-    RouterError, RouterParts, ShardCredentials,
+    CachedMap, Keys, MapSettings, PoolSettings, PostgresConnector, PostgresError, PostgresTransaction,
+    Router, RouterError, RouterParts, ShardCredentials,
 };
 use shard_store::{
     CatalogHome, HomeError, LocalStore, LocalStores, MemoryRecords, PostgresDatabase, PostgresLocal,
@@ -140,10 +140,14 @@ async fn a_transaction_that_failed_is_not_committed_whatever_the_work_says() {
             })
         });
         let error = swallowed.await.expect_err("a statement failed");
-        assert!(matches!(error, RouterError::Failed { error: PostgresError::StatementFailed, .. }), "{error}");
+        assert!(
+            matches!(error, RouterError::Failed { error: PostgresError::StatementFailed, .. }),
+            "{error}"
+        );
         assert!(!error.may_be_done());
     }
-    let unsent = router.write::<_, _, PostgresError>(Keys::new("m", &keys), |_| Box::pin(async { Ok(7) })).await;
+    let unsent =
+        router.write::<_, _, PostgresError>(Keys::new("m", &keys), |_| Box::pin(async { Ok(7) })).await;
     assert_eq!(unsent.expect("nothing to do"), 7);
     let error = router.read("m", &key, insert).await.expect_err("a read writes nothing");
     assert!(matches!(error, RouterError::Failed { .. }), "{error}");

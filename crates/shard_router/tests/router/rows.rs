@@ -81,7 +81,10 @@ fn rows_of_another_mapping_are_refused_as_a_whole() {
         let rows = Rows::start(&env).await;
         let router = rows.router();
         let error = rows.write(&router, 1, &[1, 5]).await.expect_err("5 is elsewhere");
-        assert!(matches!(&error, RouterError::Failed { error: BackendError::OtherShardlet { .. }, .. }), "{error}");
+        assert!(
+            matches!(&error, RouterError::Failed { error: BackendError::OtherShardlet { .. }, .. }),
+            "{error}"
+        );
         assert!(!error.may_be_done());
         assert_eq!(rows.count("s0"), 0);
     });

@@ -2,13 +2,15 @@
 
 use base::{BoxFuture, Clock, Environment, Random, Spawner, Ticks};
 use shard_map::{
-    Catalog, Change, KeyKind, KeyType, KeyValue, MapBuilder, MapChange, Name, Placement, Selection, Shard, State,
+    Catalog, Change, KeyKind, KeyType, KeyValue, MapBuilder, MapChange, Name, Placement, Selection, Shard,
+    State,
 };
 use shard_router::{
     CachedMap, MapSettings, PoolSettings, Router, RouterParts, ShardConnector, ShardCredentials,
 };
 use shard_store::{
-    CatalogHome, HomeError, LocalStore, LocalStores, MemoryLocal, MemoryRecords, Put, Record, Records, StoreError,
+    CatalogHome, HomeError, LocalStore, LocalStores, MemoryLocal, MemoryRecords, Put, Record, Records,
+    StoreError,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,7 +76,8 @@ impl Setup {
     pub(crate) fn without_catalog(env: &Environment) -> Self {
         let (clock, random, spawner) = (env.clock.clone(), env.random.clone(), env.spawner.clone());
         let records = Arc::new(MemoryRecords::new("the home", random.clone()));
-        let slow = Arc::new(SlowRecords { records: records.clone(), clock: clock.clone(), operation_for: HOME_FOR });
+        let slow =
+            Arc::new(SlowRecords { records: records.clone(), clock: clock.clone(), operation_for: HOME_FOR });
         let home = CatalogHome::new(slow, clock.clone(), random.clone());
         let local = |shard: &str| (name(shard), Arc::new(MemoryLocal::new(shard, random.clone())));
         let locals = ["s0", "s1", "s2"].map(local).into();

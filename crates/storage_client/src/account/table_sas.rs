@@ -70,7 +70,13 @@ mod tests {
         let key = AccountKey::from_base64(key).expect("a key");
         // 2026-12-01T00:00:00Z and a part of a second, which is cut off.
         let ends_at = base::date_time::parse_date_time("2026-12-01T00:00:00.9Z").expect("a date-time");
-        let sas = TableSas { account: "devstoreaccount1", table: "People", permissions: "r", partition_key: None, ends_at };
+        let sas = TableSas {
+            account: "devstoreaccount1",
+            table: "People",
+            permissions: "r",
+            partition_key: None,
+            ends_at,
+        };
         assert!(sas.ends_at_second() <= ends_at);
         let Credentials::Sas(parameters) = sas.sign(&key) else { panic!("no signature") };
         let percent = |text: &str| text.replace('/', "%2F").replace('+', "%2B").replace('=', "%3D");
