@@ -25,6 +25,9 @@ const PINS: i64 = 20_000;
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
+/// A key of a random number.
+type DrawKey = fn(u64) -> i64;
+
 /// Pins over a hash.
 fn map(shards: &[Name]) -> Outcome<ShardMap> {
     let mut map = MapBuilder::new(Name::parse("all")?, KeyType::new([KeyKind::Int64])?);
@@ -35,7 +38,7 @@ fn map(shards: &[Name]) -> Outcome<ShardMap> {
     Ok(map.build()?)
 }
 
-fn median_ns(cached: &CachedMap, key: fn(u64) -> i64, random: &mut u64) -> Outcome<f64> {
+fn median_ns(cached: &CachedMap, key: DrawKey, random: &mut u64) -> Outcome<f64> {
     let keys: Vec<[KeyValue; 1]> = (0..ROUTES).map(|_| [key(splitmix64(random)).into()]).collect();
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
@@ -65,7 +68,7 @@ async fn main() -> Outcome<ExitCode> {
     cached.get().await?;
     let mut random = 1;
     let mut is_too_slow = false;
-    let keys: [(&str, fn(u64) -> i64); 2] = [
+    let keys: [(&str, DrawKey); 2] = [
         ("cached: a pin of 20,000", |draw| (draw % PINS as u64) as i64),
         ("cached: a virtual shard of 65,536", |draw| -1 - (draw >> 2) as i64),
     ];
