@@ -1,8 +1,8 @@
 //! What the route of a cached map costs a router, from values to placement, with the check of the map's age.
 //! `cargo xtask bench routes` builds and runs it.
 //!
-//! Keys are drawn from all that the map has, in no order. Each number is the median of some rounds; one that is
-//! too high makes the run fail at its end.
+//! Keys are drawn from all that the map has, in no order. Each number is the median of some rounds; one that
+//! is too high makes the run fail at its end.
 #![allow(clippy::disallowed_methods)] // A bench reads clocks by nature.
 
 use base::memory_disk::MemoryDisk;

@@ -63,7 +63,9 @@ mod map;
 mod pool;
 
 #[cfg(feature = "postgres")]
-pub use backend::postgres::{PostgresConnection, PostgresConnector};
+pub use backend::postgres::PostgresConnector;
+#[cfg(feature = "postgres")]
+pub use backend::postgres_connection::PostgresConnection;
 #[cfg(feature = "postgres")]
 pub use backend::postgres_transaction::{PostgresError, PostgresParameters, PostgresTransaction};
 pub use backend::rows::RowsConnector;

@@ -5,6 +5,8 @@ pub(crate) mod fence_rows;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(feature = "postgres")]
+pub(crate) mod postgres_connection;
+#[cfg(feature = "postgres")]
 pub(crate) mod postgres_transaction;
 pub(crate) mod rows;
 #[cfg(feature = "sqlite")]

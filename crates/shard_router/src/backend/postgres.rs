@@ -3,6 +3,7 @@
 //! What always holds: a password is neither printed nor in an error; a connection that failed, or whose
 //! operation was abandoned, is closed, and the server rolls back what was open on it.
 
+use super::postgres_connection::{PostgresConnection, shown};
 use super::postgres_transaction::{PostgresError, PostgresTransaction};
 use crate::fenced::error::RouterError;
 use crate::fenced::keys::Keys;
@@ -12,18 +13,13 @@ use crate::fenced::work::{AttemptError, ShardWork};
 use crate::pool::connector::{ConnectError, ShardConnector};
 use crate::pool::credentials::ShardCredentials;
 use base::{BoxFuture, Connector, Socket, Spawner};
-use parking_lot::Mutex;
 use shard_backend::Capabilities;
 use shard_map::{KeyValue, Shard};
 use shard_store::Access;
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 use tokio_postgres::tls::NoTls;
-use tokio_postgres::{Client, Config, Error, Statement};
-
-/// Statements that a connection keeps prepared; one more, and all are prepared anew.
-const STATEMENTS_MAX: usize = 256;
 
 /// Connects to Postgres databases: a shard's location is an address such as `postgres://host:port/database`,
 /// its credentials are user and password.
@@ -36,30 +32,6 @@ impl PostgresConnector {
     /// Over sockets that are handed in; each connection is a task.
     pub fn new(connector: Arc<dyn Connector>, spawner: Arc<dyn Spawner>) -> Self {
         PostgresConnector { connector, spawner }
-    }
-}
-
-/// A connection with its prepared statements.
-pub struct PostgresConnection {
-    pub(super) client: Client,
-    statements: Mutex<BTreeMap<String, Statement>>,
-}
-
-impl PostgresConnection {
-    /// A statement that was prepared before.
-    pub(super) fn prepared(&self, text: &str) -> Option<Statement> {
-        self.statements.lock().get(text).cloned()
-    }
-
-    /// Prepares a statement and keeps it.
-    pub(super) async fn prepare(&self, text: &str) -> Result<Statement, Error> {
-        let statement = self.client.prepare(text).await?;
-        let mut statements = self.statements.lock();
-        if statements.len() >= STATEMENTS_MAX {
-            statements.clear();
-        }
-        statements.insert(text.to_owned(), statement.clone());
-        Ok(statement)
     }
 }
 
@@ -85,7 +57,7 @@ impl ShardConnector for PostgresConnector {
             // What ends a connection is an error of the operation that runs on it.
             let task = async move { drop(connection.await) };
             self.spawner.spawn("Postgres shard", Box::pin(task));
-            Ok(PostgresConnection { client, statements: Mutex::default() })
+            Ok(PostgresConnection::new(client))
         })
     }
 
@@ -113,11 +85,6 @@ fn host_of(config: &Config) -> Option<(String, u16)> {
         [Host::Tcp(name)] => Some((name.clone(), port)),
         _ => None,
     }
-}
-
-/// With what the database says, which the driver's own text leaves out.
-pub(super) fn shown(error: &Error) -> String {
-    error.as_db_error().map_or_else(|| error.to_string(), |said| said.message().to_owned())
 }
 
 struct PostgresWork<F> {

@@ -9,7 +9,7 @@
 //! answers a commit of a failed transaction as if all were well.)
 
 use super::fence_rows::{FenceRow, check_rows};
-use super::postgres::{PostgresConnection, shown};
+use super::postgres_connection::{PostgresConnection, shown};
 use crate::fenced::routed::Routed;
 use crate::fenced::work::AttemptError;
 use futures_util::future::{join, join3};

@@ -2,8 +2,8 @@
 //!
 //! An account has no transaction over partitions, so no fence there holds until a commit. Each request is
 //! signed with a signature that is for its partition only and **ends at most T after the read of the map
-//! began** that it was routed by; T is [`crate::MAP_FOR_MAX`]. So the service itself refuses what comes later,
-//! however long this process was stopped before it sent, and a move waits T and the clocks' bound.
+//! began** that it was routed by; T is [`crate::MAP_FOR_MAX`]. So the service itself refuses what comes
+//! later, however long this process was stopped before it sent, and a move waits T and the clocks' bound.
 //!
 //! What always holds: an account's key signs nothing else; the end of a signature depends on the read of the
 //! map, not on when it is made; with a map that is too old nothing is sent.

@@ -1,7 +1,7 @@
 //! Aggregates of shards, merged: count, sum, least, greatest and mean. Pure.
 //!
-//! What always holds: a mean is made of sums and counts, never of means; a shard without rows changes nothing;
-//! a sum that does not fit is an error, not another number.
+//! What always holds: a mean is made of sums and counts, never of means; a shard without rows changes
+//! nothing; a sum that does not fit is an error, not another number.
 
 use std::cmp::Ordering;
 

@@ -8,6 +8,7 @@ use super::error::{FanOutError, ShardFailure};
 use super::merge::{BatchSource, SortedMerge};
 use super::part::ShardPart;
 use super::settings::{FanOutSettings, Needed};
+use super::within::within;
 use crate::fenced::router::Router;
 use crate::map::map_read::MapRead;
 use crate::pool::connector::ShardConnector;
@@ -84,19 +85,6 @@ pub async fn query_shards<'a, P: Sync, T: Send, E: Send>(
         }
     }
     Ok(FanOut { answers: answers.into_iter().collect(), failed })
-}
-
-/// An answer, if it comes in time.
-pub(super) async fn within<T, E>(
-    settings: &FanOutSettings,
-    clock: &dyn Clock,
-    asked: BoxFuture<'_, Result<T, ShardFailure<E>>>,
-) -> Result<T, ShardFailure<E>> {
-    tokio::select! {
-        biased;
-        answer = asked => answer,
-        () = clock.sleep(settings.shard_for_max) => Err(ShardFailure::TimedOut(settings.shard_for_max)),
-    }
 }
 
 impl<C: ShardConnector> Router<C> {

@@ -1,11 +1,11 @@
 //! Rows of several shards, merged by a sort key.
 //!
-//! What always holds: rows come in the order of their keys, those of one key in the order of the shards' names;
-//! no more than one batch of each shard is in memory; a shard whose rows are out of order is found.
+//! What always holds: rows come in the order of their keys, those of one key in the order of the shards'
+//! names; no more than one batch of each shard is in memory; a shard whose rows are out of order is found.
 
 use super::error::{FanOutError, ShardFailure};
-use super::fan_out::within;
 use super::settings::{FanOutSettings, Needed};
+use super::within::within;
 use base::{BoxFuture, Clock};
 use futures_util::StreamExt;
 use futures_util::stream;

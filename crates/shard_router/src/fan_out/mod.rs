@@ -7,3 +7,4 @@ pub(crate) mod fan_out;
 pub(crate) mod merge;
 pub(crate) mod part;
 pub(crate) mod settings;
+mod within;

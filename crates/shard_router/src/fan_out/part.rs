@@ -1,7 +1,7 @@
 //! The part of a map that is on one shard: what a shard's answer must be restricted to.
 //!
-//! What always holds: of the rows of one key, exactly one part of a map holds them. A shard may have others: a
-//! move copies rows before the map has them there, and deletes them behind it.
+//! What always holds: of the rows of one key, exactly one part of a map holds them. A shard may have others:
+//! a move copies rows before the map has them there, and deletes them behind it.
 
 use crate::map::map_read::{LookupError, MapRead};
 use shard_map::{KeyValue, MappingId, Name, Shard, ShardMap, State};

@@ -1,7 +1,7 @@
 //! A pool for each shard of a catalog.
 //!
-//! What always holds: a pool is of a shard's name and location as the newest epoch has them that was seen; the
-//! pools of shards that are gone, or moved, are closed.
+//! What always holds: a pool is of a shard's name and location as the newest epoch has them that was seen;
+//! the pools of shards that are gone, or moved, are closed.
 
 use super::connector::ShardConnector;
 use super::pool::{Pool, PoolError, PoolParts};

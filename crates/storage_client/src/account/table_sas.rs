@@ -1,7 +1,7 @@
-//! Making a shared access signature for the entities of one table.
+//! Making a shared access signature for the entities of one table. Its string-to-sign:
 //!
 //! ```text
-//! string-to-sign   sp \n st \n se \n /table/ACCOUNT/TABLE \n si \n sip \n spr \n sv \n spk \n srk \n epk \n erk
+//! sp \n st \n se \n /table/ACCOUNT/TABLE \n si \n sip \n spr \n sv \n spk \n srk \n epk \n erk
 //! ```
 //!
 //! The table's name is in lower case there. What always holds: the signature ends at or before the instant

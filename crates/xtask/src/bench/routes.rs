@@ -1,5 +1,6 @@
-//! What a route of a shard map costs: builds and runs the programs `route_cost` of `crates/shard_map/examples`
-//! and `cached_route_cost` of `crates/shard_router/examples`, with the profile of figures.
+//! What a route of a shard map costs: builds and runs the programs `route_cost` of
+//! `crates/shard_map/examples` and `cached_route_cost` of `crates/shard_router/examples`, with the profile
+//! of figures.
 
 use crate::bench::measured::Profile;
 use crate::{Outcome, workspace};
