@@ -176,6 +176,18 @@ impl Client {
         Client { account, credentials, pools, user_agent, surroundings, settings }
     }
 
+    /// The same client with other credentials.
+    pub(crate) fn with_credentials(&self, credentials: Credentials) -> Self {
+        Client {
+            account: self.account.clone(),
+            credentials,
+            pools: self.pools.clone(),
+            user_agent: self.user_agent.clone(),
+            surroundings: self.surroundings.clone(),
+            settings: self.settings.clone(),
+        }
+    }
+
     /// The primary endpoint of a service.
     pub(crate) fn endpoint(&self, service: Service) -> Option<&Endpoint> {
         self.pools.get(&service).map(|(primary, _)| &primary.endpoint)

@@ -64,6 +64,7 @@ pub use account::connection_string::{
 };
 pub use account::credentials::{AccountKey, Credentials};
 pub use account::endpoint::Service;
+pub use account::table_sas::TableSas;
 pub use blob::blob_client::{BlobBlock, BlobClient, BlockList};
 pub use blob::container_client::{ContainerClient, ContainerProperties};
 pub use blob::download::Download;

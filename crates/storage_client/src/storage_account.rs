@@ -1,6 +1,7 @@
 //! An account: the way to its tables, queues and containers.
 
 use crate::account::connection_string::{AccountAddress, ConnectionStringError};
+use crate::account::credentials::Credentials;
 use crate::blob::container_client::ContainerClient;
 use crate::blob::list::{ContainerPage, container_page};
 use crate::client::Client;
@@ -28,6 +29,11 @@ impl StorageAccount {
     /// With everything handed in.
     pub fn new(address: AccountAddress, settings: Settings, surroundings: Surroundings) -> Self {
         StorageAccount { client: Arc::new(Client::new(address, settings, surroundings)) }
+    }
+
+    /// The same account over the same connections, opened by other credentials.
+    pub fn with_credentials(&self, credentials: Credentials) -> Self {
+        StorageAccount { client: Arc::new(self.client.with_credentials(credentials)) }
     }
 
     /// A table, which may not be there yet.

@@ -45,9 +45,14 @@ impl ServedAccount {
         ServedAccount { address }
     }
 
+    /// The address of its tables.
+    pub(crate) fn location(&self) -> String {
+        format!("http://{}/{DEVELOPMENT_ACCOUNT_NAME}", self.address)
+    }
+
     /// A client of its own.
     pub(crate) fn client(&self) -> StorageAccount {
-        let endpoint = format!("http://{}/{DEVELOPMENT_ACCOUNT_NAME}", self.address);
+        let endpoint = self.location();
         let text = format!(
             "TableEndpoint={endpoint};AccountName={DEVELOPMENT_ACCOUNT_NAME};AccountKey={DEVELOPMENT_ACCOUNT_KEY}"
         );

@@ -18,8 +18,8 @@ pub struct AccountKey {
 }
 
 impl AccountKey {
-    /// From its usual form; an error says what is wrong.
-    pub(crate) fn from_base64(text: &str) -> Result<Self, String> {
+    /// From its usual form, Base64; an error says what is wrong.
+    pub fn from_base64(text: &str) -> Result<Self, String> {
         let key = STANDARD.decode(text).map_err(|_| "it is not Base64".to_owned())?;
         if key.is_empty() {
             return Err("it is empty".to_owned());

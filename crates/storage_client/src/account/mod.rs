@@ -3,3 +3,4 @@
 pub(crate) mod connection_string;
 pub(crate) mod credentials;
 pub(crate) mod endpoint;
+pub(crate) mod table_sas;

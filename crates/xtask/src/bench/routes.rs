@@ -1,5 +1,6 @@
-//! What a route of a shard map costs: builds and runs the program `route_cost` of
-//! `crates/shard_map/examples`, with the profile of figures.
+//! What a route of a shard map costs: builds and runs the programs `route_cost` of
+//! `crates/shard_map/examples` and `cached_route_cost` of `crates/shard_router/examples`, with the profile
+//! of figures.
 
 use crate::bench::measured::Profile;
 use crate::{Outcome, workspace};
@@ -8,8 +9,11 @@ const PROFILE: Profile = Profile::Dist;
 
 pub(crate) fn run() -> Outcome<()> {
     println!("routes: profile {}", PROFILE.name());
-    let mut command = workspace::cargo()?;
-    command.args(["run", "--quiet", "--profile", PROFILE.name(), "--package", "shard_map"]);
-    let status = command.args(["--example", "route_cost"]).status()?;
-    if status.success() { Ok(()) } else { Err("a route costs too much, or the bench failed".into()) }
+    let mut is_fine = true;
+    for (package, example) in [("shard_map", "route_cost"), ("shard_router", "cached_route_cost")] {
+        let mut command = workspace::cargo()?;
+        command.args(["run", "--quiet", "--profile", PROFILE.name(), "--package", package]);
+        is_fine &= command.args(["--example", example]).status()?.success();
+    }
+    if is_fine { Ok(()) } else { Err("a route costs too much, or the bench failed".into()) }
 }

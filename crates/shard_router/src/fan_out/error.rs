@@ -1,0 +1,48 @@
+//! Why a fan-out failed.
+
+use crate::map::error::MapReadError;
+use crate::map::map_read::LookupError;
+use shard_map::Name;
+use std::time::Duration;
+
+/// Why one shard did not answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShardFailure<E> {
+    /// It failed, or there was no connection.
+    #[error("{0}")]
+    Failed(E),
+    /// There was no connection.
+    #[error("{0}")]
+    Connection(String),
+    /// It took too long.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+    /// Its rows are not in the order that they are merged by.
+    #[error("its rows are not in the order that they are merged by; sort them there")]
+    OutOfOrder,
+}
+
+/// Why there is no answer of all shards.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FanOutError<E> {
+    /// There is no map.
+    #[error(transparent)]
+    Map(#[from] MapReadError),
+    /// The map is not there.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// A shard did not answer, and all are needed.
+    #[error("shard `{shard}`: {failure}")]
+    Shard {
+        /// The shard.
+        shard: Name,
+        /// Why.
+        failure: ShardFailure<E>,
+    },
+    /// A mapping changed meanwhile.
+    #[error("map `{map}` changed while its shards were queried; query them again")]
+    MapChanged {
+        /// The map.
+        map: Name,
+    },
+}
