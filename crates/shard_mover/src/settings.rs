@@ -58,8 +58,8 @@ pub enum PlantedFault {
     SwappedPair,
     /// The mover does not wait until signatures end.
     NoWait,
-    /// The copy claims nothing newer than what is there.
-    NoClaim,
+    /// All moves have one claim.
+    OneClaim,
 }
 
 /// Which fault is planted, if any. Without the feature `planted` it is none.

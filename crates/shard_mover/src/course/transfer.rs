@@ -56,6 +56,7 @@ impl Mover {
         let meter = meter.starting_at(rows);
         let first = || Position { format: FORMAT, ..Position::default() };
         let position = position.unwrap_or_else(first);
+        let claim = self.claim_of(claim);
         let mut transfer =
             Transfer { mover: self, of, source, target, claim, meter, position, put_at_rows: rows, number };
         for table in self.schema.tables().filter(|table| table.is_sharded()) {
