@@ -6,5 +6,7 @@
 
 mod clients;
 mod gate;
+mod histories;
 mod kills;
+mod rot;
 mod shards;
