@@ -1,8 +1,8 @@
-//! Takes rows from the target that are not on the source as they are: what a former copy left, or a table's
-//! unique index would refuse beside the source's rows.
+//! Takes rows from the target whose keys the source has not: what a former copy or placement left.
 //!
-//! What always holds: a row that is equal on both sides stays; memory holds a batch of each side and one of
-//! keys.
+//! What always holds: a key that the source has is never deleted, even if its row differs, because the copy
+//! writes over it. So a delete of a mover that was killed harms nothing if it arrives after the rows that
+//! another mover of the same move copied. Memory holds a batch of each side and one of keys.
 
 use super::reader::Reader;
 use super::side::Side;
@@ -25,9 +25,7 @@ pub(crate) async fn clear(
         while wanted.peek().await?.is_some_and(|next| next.encoded < found.encoded) {
             wanted.next().await?;
         }
-        let is_same =
-            wanted.peek().await?.is_some_and(|next| next.encoded == found.encoded && next.row == found.row);
-        if !is_same {
+        if wanted.peek().await?.is_none_or(|next| next.encoded != found.encoded) {
             stale.push(found.key);
         }
         if stale.len() == BATCH_ROWS_MAX {

@@ -1,18 +1,17 @@
-//! Reads a side's rows of a table one after the other, a batch in memory.
+//! Reads the keys of a side's rows of a table one after the other, a batch in memory.
 
 use super::side::Side;
 use crate::error::MoveError;
 use shard_backend::{Row, RowKey, TableSchema};
 use std::collections::VecDeque;
 
-/// A row with its key and the key's bytes, in whose order rows come.
+/// A row's key and the key's bytes, in whose order rows come.
 pub(crate) struct Found {
     pub(crate) key: RowKey,
     pub(crate) encoded: Vec<u8>,
-    pub(crate) row: Row,
 }
 
-/// Rows of a table, in the order of their keys.
+/// Keys of a table's rows, in their order.
 pub(crate) struct Reader<'a> {
     side: &'a Side,
     table: &'a TableSchema,
@@ -56,6 +55,6 @@ impl<'a> Reader<'a> {
             let place = self.side.backend.place().to_owned();
             shard_backend::BackendError::Row { place, error }
         })?;
-        Ok(Some(Found { key, encoded: encoded.as_bytes().to_vec(), row }))
+        Ok(Some(Found { key, encoded: encoded.as_bytes().to_vec() }))
     }
 }

@@ -114,7 +114,10 @@ async fn check(setting: &Arc<Setting>, id: &MoveId, case: &Case, outcome: &Outco
         let map = catalog.map("m").expect("it").clone();
         map.placement(&shard_map::MappingId::Virtual(0)).expect("it").clone()
     };
-    assert_eq!(placement(&after).state, shard_map::State::Online, "{what}");
+    let history = setting.home().history(shard_map::Epoch(0), usize::MAX).await.expect("history");
+    let notes: Vec<&str> = history.iter().map(|entry| entry.note.as_str()).collect();
+    let states = &outcome.end.states;
+    assert_eq!(placement(&after).state, shard_map::State::Online, "{what}: {states:?} {notes:?}");
     let open = Gate::new((setting.clock.clone(), setting.random.clone()), None, 0);
     let mover = setting.mover(&open, Planted::default());
     match outcome.end.state() {
