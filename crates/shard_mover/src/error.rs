@@ -25,7 +25,9 @@ pub enum MoveError {
     #[error(transparent)]
     Backend(#[from] BackendError),
     /// A shard has not yet what the map says.
-    #[error("shard `{shard}` does not have epoch {epoch} of the map yet: {why}; the move goes on once it does")]
+    #[error(
+        "shard `{shard}` does not have epoch {epoch} of the map yet: {why}; the move goes on once it does"
+    )]
     NotPublished {
         /// The shard.
         shard: Name,

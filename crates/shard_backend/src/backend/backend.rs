@@ -37,11 +37,7 @@ pub trait Backend: Send + Sync + 'static {
 
     /// Claims a mapping for the writes of one move: those of lower claims fail from here on. A claim that is
     /// lower than the stored one is refused; an equal one is fine. It waits for transactions that hold it.
-    fn claim<'a>(
-        &'a self,
-        shardlet: &'a Shardlet,
-        claim: Epoch,
-    ) -> BoxFuture<'a, Result<(), BackendError>>;
+    fn claim<'a>(&'a self, shardlet: &'a Shardlet, claim: Epoch) -> BoxFuture<'a, Result<(), BackendError>>;
 
     /// The rows of a shardlet after a key, or from the first one on.
     fn scan<'a>(

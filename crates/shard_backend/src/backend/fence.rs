@@ -91,9 +91,12 @@ mod tests {
             (here(State::ReadOnly, 7), false, true),
             (here(State::Offline, 7), false, true),
         ] {
-            let found = (passes(FenceHold::Open(Epoch(7)), &here), passes(FenceHold::Closed(Epoch(9)), &here));
+            let found =
+                (passes(FenceHold::Open(Epoch(7)), &here), passes(FenceHold::Closed(Epoch(9)), &here));
             assert_eq!(found, (open_of_7, closed), "{here:?}");
-            assert!(!passes(FenceHold::Closed(Epoch(8)), &here) && !passes(FenceHold::Closed(Epoch(10)), &here));
+            assert!(
+                !passes(FenceHold::Closed(Epoch(8)), &here) && !passes(FenceHold::Closed(Epoch(10)), &here)
+            );
         }
     }
 }

@@ -216,11 +216,7 @@ impl Backend for MemoryBackend {
         })
     }
 
-    fn claim<'a>(
-        &'a self,
-        shardlet: &'a Shardlet,
-        claim: Epoch,
-    ) -> BoxFuture<'a, Result<(), BackendError>> {
+    fn claim<'a>(&'a self, shardlet: &'a Shardlet, claim: Epoch) -> BoxFuture<'a, Result<(), BackendError>> {
         Box::pin(async move {
             let mut state = self.state.lock();
             self.begin(&state)?;

@@ -57,7 +57,10 @@ pub(crate) enum Action {
     /// Claim the target anew, wait, and open the mapping there.
     Open(Epoch),
     /// The same, if others changed the mapping meanwhile: it is open as they have it.
-    Settle { claim: Epoch, since: Epoch },
+    Settle {
+        claim: Epoch,
+        since: Epoch,
+    },
     /// Bring all shards up to the map, and certify.
     Finish(Epoch),
     DeleteSource(Epoch),
@@ -66,7 +69,9 @@ pub(crate) enum Action {
     /// Publish, claim the target, and delete the rows of the copy.
     ClearTarget(Epoch),
     /// Publish only: nothing was written to the target, or it has the mapping.
-    PublishOnly { note: Option<String> },
+    PublishOnly {
+        note: Option<String>,
+    },
     /// Put a state.
     Record(MoveState),
     /// Nothing is to be done.
@@ -110,7 +115,11 @@ pub(crate) fn choose_action(of: &Move, seen: &Observed, wish: Wish) -> Action {
             let is_same = seen.placement.as_ref().is_some_and(|there| {
                 there.shard == of.order.to && there.since == certificate.epochs.switched
             });
-            if is_same { Action::DeleteSource(certificate.epochs.placed) } else { Action::Refuse(CHANGED_SINCE) }
+            if is_same {
+                Action::DeleteSource(certificate.epochs.placed)
+            } else {
+                Action::Refuse(CHANGED_SINCE)
+            }
         }
         Undoing { .. } => while_undoing(of, seen),
         Reopened { claim } => after_reopened(of, *claim, seen),
@@ -207,7 +216,9 @@ fn after_reopened(of: &Move, claim: Epoch, seen: &Observed) -> Action {
     let note = |text: &str| Action::PublishOnly { note: Some(text.to_owned()) };
     match &seen.placement {
         _ if !of.has_claimed() => Action::PublishOnly { note: None },
-        None => note("the mapping is no more; rows of the copy may be on the target, and `repair` finds them"),
+        None => {
+            note("the mapping is no more; rows of the copy may be on the target, and `repair` finds them")
+        }
         Some(there) if there.shard == of.order.to => {
             note("the mapping was put on the target by another change, so the rows there stay")
         }

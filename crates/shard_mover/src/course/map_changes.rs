@@ -8,7 +8,12 @@ use crate::log::state::MoveOrder;
 use shard_map::{Catalog, Change, Epoch, KeyType, MapChange, MappingId, Placement, Selection, State};
 
 /// The changes that make of the mapping what the step wants; none if it is not as the step finds it.
-pub(crate) fn own_changes(catalog: &Catalog, order: &MoveOrder, change: OwnChange, known: Epoch) -> Vec<Change> {
+pub(crate) fn own_changes(
+    catalog: &Catalog,
+    order: &MoveOrder,
+    change: OwnChange,
+    known: Epoch,
+) -> Vec<Change> {
     let Some((map, mapping)) = super::observe::mapping_of(catalog, order) else { return Vec::new() };
     let Some(map) = catalog.map(map) else { return Vec::new() };
     let (from, to, marked) = (&order.from, &order.to, order.marked_state());

@@ -103,8 +103,7 @@ impl Mover {
         change: OwnChange,
         known: Epoch,
     ) -> Result<(), MoveError> {
-        let decide =
-            |catalog: &_| Ok::<_, MoveError>(own_changes(catalog, &of.order, change, known));
+        let decide = |catalog: &_| Ok::<_, MoveError>(own_changes(catalog, &of.order, change, known));
         self.home.change(&watch.catalog, &change.note(&of.id), decide).await?;
         Ok(())
     }

@@ -35,7 +35,10 @@ struct Stored {
 #[serde(untagged)]
 enum Content {
     /// The text of the state is in parts.
-    Parts { text_id: String, part_count: usize },
+    Parts {
+        text_id: String,
+        part_count: usize,
+    },
     Whole(StateRecord),
 }
 

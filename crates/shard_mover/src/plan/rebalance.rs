@@ -29,9 +29,7 @@ pub(super) fn rebalance(facts: &Facts, catalog: &Catalog, plan: &mut Plan) {
     let mappings: Vec<(MappingOf, usize)> = catalog
         .maps()
         .flat_map(|map| map.mappings().map(|(id, placement)| ((map.name().clone(), id), placement)))
-        .filter_map(|(of, placement)| {
-            Some((of, shards.iter().position(|shard| **shard == placement.shard)?))
-        })
+        .filter_map(|(of, placement)| Some((of, shards.iter().position(|shard| **shard == placement.shard)?)))
         .collect();
     // A mapping that can go nowhere stays where it is, and counts there.
     let is_movable = |of: &MappingOf, at: usize| {

@@ -82,7 +82,8 @@ fn greedy(problem: &Problem) -> (Moves, bool) {
             let is_enough = weight[0] >= excess[0] && weight[1] >= excess[1];
             (!is_enough, if is_enough { weight } else { [u64::MAX - weight[0], u64::MAX - weight[1]] })
         });
-        let Some((piece, to)) = pieces.iter().find_map(|piece| Some((*piece, target(&state, *piece)?))) else {
+        let Some((piece, to)) = pieces.iter().find_map(|piece| Some((*piece, target(&state, *piece)?)))
+        else {
             return (state.moves, false);
         };
         state.take(piece, to);
@@ -157,8 +158,9 @@ impl<'a> State<'a> {
 
     /// Pieces on a shard that may be moved and were not, the largest first, one of each weight.
     fn movable_on(&self, shard: usize) -> Vec<usize> {
-        let is_movable =
-            |piece: &usize| self.at[*piece] == shard && !self.is_moved[*piece] && self.problem.pieces[*piece].is_movable;
+        let is_movable = |piece: &usize| {
+            self.at[*piece] == shard && !self.is_moved[*piece] && self.problem.pieces[*piece].is_movable
+        };
         let mut pieces: Vec<usize> = (0..self.at.len()).filter(is_movable).collect();
         let weight = |piece: &usize| self.problem.pieces[*piece].weight;
         pieces.sort_by_key(|piece| (Reverse(weight(piece)), *piece));

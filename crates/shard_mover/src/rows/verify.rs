@@ -43,7 +43,8 @@ pub(crate) async fn compare(
         return Ok(Compared::Equal(report(here)));
     }
     let shown = |side: &Side, read: &Read, count: u64| {
-        let last = read.last.as_ref().map_or_else(|| "no key".to_owned(), |key| format!("greatest key {key}"));
+        let last =
+            read.last.as_ref().map_or_else(|| "no key".to_owned(), |key| format!("greatest key {key}"));
         format!("`{}` has {count} rows (read: {}, {last})", side.shard, read.digest)
     };
     Ok(Compared::Differs(format!(

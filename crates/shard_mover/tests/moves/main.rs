@@ -5,6 +5,7 @@
 //! are deleted. A failure names its operation or seed; `LARIMAR_SIM_SEED` runs a seed alone.
 
 mod clients;
+mod former;
 mod gate;
 mod histories;
 mod kills;

@@ -9,7 +9,11 @@ use shard_mover::{MoveState, Planted, PlantedFault};
 use sim::World;
 
 /// The end of a move whose target loses a row of the copy, and what is wrong with the rows then.
-async fn moved_with_a_loss(env: Environment, planted: Planted, at: u64) -> Option<(MoveState, Result<(), String>)> {
+async fn moved_with_a_loss(
+    env: Environment,
+    planted: Planted,
+    at: u64,
+) -> Option<(MoveState, Result<(), String>)> {
     let setting = Setting::new(&env, [Capabilities::POSTGRES; 3]).await;
     let outside = || (env.clock.clone(), env.random.clone());
     let open = Gate::new(outside(), None, 0);
@@ -18,7 +22,7 @@ async fn moved_with_a_loss(env: Environment, planted: Planted, at: u64) -> Optio
     let id = mover.begin(&setting.planned(&catalog, 0, "b")).await.expect("begun");
     let gate = Gate::new(outside(), Some((at, Kind::KillAfter)), 0);
     let killed = setting.mover(&gate, planted);
-    tokio::select! { _ = killed.finish(&id, &|_| {}) => {}, () = gate.killed() => {} }
+    tokio::select! { biased; _ = killed.finish(&id, &|_| {}) => {}, () = gate.killed() => {} }
     let of = mover.read(&id).await.expect("a move");
     let MoveState::Copied { .. } = of.state() else { return None };
     let marked = setting.home().load().await.expect("a catalog");

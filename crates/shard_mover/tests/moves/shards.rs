@@ -10,7 +10,7 @@ use shard_backend::{
 use shard_map::{
     Catalog, Change, Epoch, Hashed, KeyHash, KeyKind, KeyType, MapBuilder, MappingId, Name, Shard,
 };
-use shard_mover::{Mover, MoverSettings, NamedDigestKey, Planted, PlannedMove, Shards};
+use shard_mover::{Mover, MoverSettings, NamedDigestKey, PlannedMove, Planted, Shards};
 use shard_store::{CatalogHome, HomeError, LocalStore, MemoryLocal, MemoryRecords};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,7 +87,8 @@ impl Setting {
         changes.push(Change::AddMap(map.build().expect("a map")));
         let decide = |_: &_| Ok::<_, HomeError>(changes.clone());
         let catalog = home.change(&empty, "start", decide).await.expect("a map").catalog;
-        let locals = self.locals.iter().map(|(name, local)| (name.clone(), local.clone() as Arc<dyn LocalStore>));
+        let locals =
+            self.locals.iter().map(|(name, local)| (name.clone(), local.clone() as Arc<dyn LocalStore>));
         home.publish(&catalog, &locals.collect()).await.expect("published");
         catalog
     }
@@ -199,10 +200,11 @@ impl Setting {
     /// Rows of a virtual shard on a shard.
     pub(crate) fn count_on(&self, catalog: &Catalog, shard: &str, number: u32) -> usize {
         let map = catalog.map("m").expect("it");
-        let is_of_it = |tenant: i32| {
-            map.route(&[tenant.into()]).expect("a route").mapping == MappingId::Virtual(number)
+        let is_of_it =
+            |tenant: i32| map.route(&[tenant.into()]).expect("a route").mapping == MappingId::Virtual(number);
+        let of = |table| {
+            self.rows(shard, table).into_iter().filter(|((_, tenant, _), _)| is_of_it(*tenant)).count()
         };
-        let of = |table| self.rows(shard, table).into_iter().filter(|((_, tenant, _), _)| is_of_it(*tenant)).count();
         of("notes") + of("tags")
     }
 }

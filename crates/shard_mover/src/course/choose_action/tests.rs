@@ -118,7 +118,8 @@ fn what_is_not_switched_is_undone_and_nothing_else() {
     let mark = OwnChanges { mark: Some(Epoch(10)), ..NONE };
     let reopened = OwnChanges { reopen: Some(Epoch(11)), ..mark };
     let placed = OwnChanges { place: Some(Epoch(11)), ..mark };
-    for state in [Planned { order: order() }, Marked { epoch: Epoch(10) }, Claimed, Failed { reason: String::new() }]
+    for state in
+        [Planned { order: order() }, Marked { epoch: Epoch(10) }, Claimed, Failed { reason: String::new() }]
     {
         let action = choose_action(&at(state), &seen("a", State::ReadOnly, 10, mark), Wish::Undo);
         assert!(matches!(action, Action::Record(Undoing { .. })), "{action:?}");
