@@ -11,7 +11,7 @@ use sim::World;
 use std::sync::Arc;
 
 /// Operations of the first move at which its mover is killed, and of the second after which the batch arrives.
-const KILLED_AT: std::ops::Range<u64> = 60..130;
+const KILLED_AT: std::ops::Range<u64> = 30..100;
 const ARRIVES_AFTER: std::ops::Range<u64> = 20..150;
 
 async fn write_all(setting: &Arc<Setting>) {
