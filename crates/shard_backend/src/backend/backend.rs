@@ -22,6 +22,7 @@ use crate::schema::drift::ActualSchema;
 use crate::schema::table::TableSchema;
 use crate::value::row::{Row, RowKey};
 use base::BoxFuture;
+use shard_map::Epoch;
 
 /// A shard's rows.
 pub trait Backend: Send + Sync + 'static {
@@ -33,6 +34,10 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The tables that are there.
     fn actual_schema(&self) -> BoxFuture<'_, Result<ActualSchema, BackendError>>;
+
+    /// Claims a mapping for the writes of one move: those of lower claims fail from here on. A claim that is
+    /// lower than the stored one is refused; an equal one is fine. It waits for transactions that hold it.
+    fn claim<'a>(&'a self, shardlet: &'a Shardlet, claim: Epoch) -> BoxFuture<'a, Result<(), BackendError>>;
 
     /// The rows of a shardlet after a key, or from the first one on.
     fn scan<'a>(

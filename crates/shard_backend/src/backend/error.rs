@@ -1,7 +1,7 @@
 //! Why an operation of a backend failed.
 
 use crate::value::row::RowError;
-use shard_map::{MappingId, Name};
+use shard_map::{Epoch, MappingId, Name};
 use shard_store::{Refusal, StoreError};
 
 /// What failed where. All but [`BackendError::Store`] left everything as it was.
@@ -27,6 +27,20 @@ pub enum BackendError {
         map: Name,
         /// The mapping.
         mapping: MappingId,
+    },
+    /// A write or claim of a move that another one followed, or that did not claim the mapping.
+    #[error("{place}: map `{map}`: {mapping} is claimed here by epoch {there}, and not by {given}")]
+    Claimed {
+        /// Where.
+        place: String,
+        /// The map.
+        map: Name,
+        /// The mapping.
+        mapping: MappingId,
+        /// The stored claim; 0: none.
+        there: Epoch,
+        /// The claim of the operation.
+        given: Epoch,
     },
     /// A row that is none of its table.
     #[error("{place}: {error}")]

@@ -15,28 +15,33 @@ use shard_store::{Access, LocalMapping, check_fence};
 pub enum FenceHold {
     /// The mapping is on the shard since this epoch, and online: a client's write.
     Open(Epoch),
-    /// The mapping takes no writes of clients: it is not on the shard, read-only or offline. The write of a
-    /// copy, or a delete after it: one that comes late, after the switch, is refused.
-    Closed,
+    /// The mapping takes no writes of clients: it is not on the shard, read-only or offline; and this claim is
+    /// the one that is stored. The write of a copy, or a delete after it: a late one is refused.
+    Closed(Epoch),
 }
 
 impl FenceHold {
-    /// Whether a write passes. `here` is what the shard has of the mapping.
+    /// Whether a write passes. `here` is what the shard has of the mapping, and `claim` the stored claim.
     pub fn check(
         self,
         place: &str,
         map: &Name,
         mapping: &MappingId,
         here: Option<&LocalMapping>,
+        claim: Option<Epoch>,
     ) -> Result<(), BackendError> {
         match self {
             FenceHold::Open(known) => check_fence(map, mapping, here, known, Access::Write)
                 .map_err(|refusal| BackendError::Fence { place: place.to_owned(), refusal }),
-            FenceHold::Closed if here.is_some_and(|here| here.state == State::Online) => {
+            FenceHold::Closed(_) if here.is_some_and(|here| here.state == State::Online) => {
                 let (map, mapping) = (map.clone(), mapping.clone());
                 Err(BackendError::TakesWrites { place: place.to_owned(), map, mapping })
             }
-            FenceHold::Closed => Ok(()),
+            FenceHold::Closed(given) if claim != Some(given) => {
+                let (place, map, mapping) = (place.to_owned(), map.clone(), mapping.clone());
+                Err(BackendError::Claimed { place, map, mapping, there: claim.unwrap_or_default(), given })
+            }
+            FenceHold::Closed(_) => Ok(()),
         }
     }
 }
@@ -77,7 +82,7 @@ mod tests {
         let map = Name::parse("m").expect("a name");
         let here = |state, since| Some(LocalMapping { high: None, state, since: Epoch(since) });
         let passes = |hold: FenceHold, here: &Option<LocalMapping>| {
-            hold.check("place", &map, &MappingId::Virtual(3), here.as_ref()).is_ok()
+            hold.check("place", &map, &MappingId::Virtual(3), here.as_ref(), Some(Epoch(9))).is_ok()
         };
         for (here, open_of_7, closed) in [
             (None, false, true),
@@ -86,8 +91,12 @@ mod tests {
             (here(State::ReadOnly, 7), false, true),
             (here(State::Offline, 7), false, true),
         ] {
-            let found = (passes(FenceHold::Open(Epoch(7)), &here), passes(FenceHold::Closed, &here));
+            let found =
+                (passes(FenceHold::Open(Epoch(7)), &here), passes(FenceHold::Closed(Epoch(9)), &here));
             assert_eq!(found, (open_of_7, closed), "{here:?}");
+            assert!(
+                !passes(FenceHold::Closed(Epoch(8)), &here) && !passes(FenceHold::Closed(Epoch(10)), &here)
+            );
         }
     }
 }

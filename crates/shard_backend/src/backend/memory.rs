@@ -16,7 +16,7 @@ use crate::schema::table::TableSchema;
 use crate::value::row::{Row, RowError, RowKey};
 use base::{BoxFuture, Random};
 use parking_lot::Mutex;
-use shard_map::{Bound, EncodedKey};
+use shard_map::{Bound, EncodedKey, Epoch, MappingId, Name};
 use shard_store::{MemoryFaults, MemoryLocal, StoreError};
 use std::collections::BTreeMap;
 use std::ops;
@@ -38,6 +38,7 @@ pub struct MemoryBackend {
 #[derive(Default)]
 struct State {
     tables: BTreeMap<String, Rows>,
+    claims: BTreeMap<(Name, MappingId), Epoch>,
     actual: ActualSchema,
     faults: MemoryFaults,
     is_down: bool,
@@ -172,7 +173,8 @@ impl MemoryBackend {
                 && self.capabilities.fence == Fence::HeldUntilCommit
             {
                 let here = copy.and_then(|copy| copy.mapping(map.name().as_str(), mapping));
-                hold.check(&self.place, map.name(), mapping, here)?;
+                let claim = state.claims.get(&(map.name().clone(), mapping.clone())).copied();
+                hold.check(&self.place, map.name(), mapping, here, claim)?;
             }
             let fails = self.is_one_in(state.faults.done_one_in);
             let is_whole = !fails || self.capabilities.transactions == Transactions::Shard;
@@ -211,6 +213,23 @@ impl Backend for MemoryBackend {
             let state = self.state.lock();
             self.begin(&state)?;
             Ok(state.actual.clone())
+        })
+    }
+
+    fn claim<'a>(&'a self, shardlet: &'a Shardlet, claim: Epoch) -> BoxFuture<'a, Result<(), BackendError>> {
+        Box::pin(async move {
+            let mut state = self.state.lock();
+            self.begin(&state)?;
+            if let Some((map, mapping)) = shardlet.mapping() {
+                let key = (map.name().clone(), mapping.clone());
+                let there = state.claims.get(&key).copied().unwrap_or_default();
+                if there > claim {
+                    let (place, (map, mapping)) = (self.place.clone(), key);
+                    return Err(BackendError::Claimed { place, map, mapping, there, given: claim });
+                }
+                state.claims.insert(key, claim);
+            }
+            self.end(self.is_one_in(state.faults.done_one_in))
         })
     }
 

@@ -1,0 +1,91 @@
+//! The facade: moves of a catalog's mappings between its shards.
+
+use super::choose_action::Wish;
+use crate::error::MoveError;
+use crate::log::id::MoveId;
+use crate::log::move_log::MoveLog;
+use crate::log::state::Move;
+use crate::plan::plan::PlannedMove;
+use crate::progress::ProgressSink;
+use crate::settings::MoverSettings;
+use base::{Clock, Random};
+use shard_backend::{Backend, Schema};
+use shard_map::Name;
+use shard_store::{CatalogHome, LocalStores, Records};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The rows of the shards that can be reached, by the shards' names.
+pub type Backends = BTreeMap<Name, Arc<dyn Backend>>;
+
+/// A catalog's shards, as a mover reaches them.
+#[derive(Clone)]
+pub struct Shards {
+    /// The copies of the map in the shards.
+    pub locals: LocalStores,
+    /// Their rows.
+    pub backends: Backends,
+}
+
+/// Moves mappings of one map. Cheap to clone; several moves of different mappings may run at once, here and in
+/// other processes.
+#[derive(Clone)]
+pub struct Mover {
+    pub(super) home: CatalogHome,
+    pub(super) log: MoveLog,
+    pub(super) shards: Shards,
+    pub(super) schema: Arc<Schema>,
+    pub(super) settings: MoverSettings,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+impl Mover {
+    /// `records` is the place of the map's home.
+    pub fn new(
+        records: Arc<dyn Records>,
+        shards: Shards,
+        schema: Arc<Schema>,
+        settings: MoverSettings,
+        (clock, random): (Arc<dyn Clock>, Arc<dyn Random>),
+    ) -> Self {
+        let home = CatalogHome::new(records.clone(), clock.clone(), random.clone());
+        let log = MoveLog { records, clock: clock.clone(), random };
+        Mover { home, log, shards, schema, settings, clock }
+    }
+
+    /// Begins a planned move: from here on it is found by [`Mover::moves`]. Nothing is changed yet.
+    pub async fn begin(&self, planned: &PlannedMove) -> Result<MoveId, MoveError> {
+        self.begin_move(planned).await
+    }
+
+    /// Goes on with a move to its end, from whatever state it is in: done, failed or undone.
+    pub async fn finish(&self, id: &MoveId, progress: &ProgressSink) -> Result<Move, MoveError> {
+        self.drive(id, Wish::Finish, progress).await
+    }
+
+    /// Undoes a move that was not switched yet: the mapping is online on the source again, and the copy's rows
+    /// are deleted.
+    pub async fn undo(&self, id: &MoveId, progress: &ProgressSink) -> Result<Move, MoveError> {
+        self.drive(id, Wish::Undo, progress).await
+    }
+
+    /// Deletes the rows that the source of a finished move still has.
+    pub async fn delete_source(&self, id: &MoveId, progress: &ProgressSink) -> Result<Move, MoveError> {
+        self.drive(id, Wish::DeleteSource, progress).await
+    }
+
+    /// A move with all its states.
+    pub async fn read(&self, id: &MoveId) -> Result<Move, MoveError> {
+        self.log.read(id).await
+    }
+
+    /// All moves, the oldest first.
+    pub async fn moves(&self) -> Result<Vec<Move>, MoveError> {
+        self.log.all().await
+    }
+
+    /// The home of the map.
+    pub fn home(&self) -> &CatalogHome {
+        &self.home
+    }
+}

@@ -1,0 +1,214 @@
+//! Does what was chosen. Each action can be done twice, and by two movers at once.
+//!
+//! What always holds: a claim comes before what it is to keep out. The source is claimed before its clients
+//! are refused, so that no late write of a copy that once brought the rows there lands while they are read;
+//! the target is claimed by the mark's epoch before the first row, and by the placement's before it is open.
+
+use super::choose_action::Action;
+use super::map_changes::own_changes;
+use super::mover::Mover;
+use super::observe::{OwnChange, Watch, shardlet_of};
+use crate::certificate::Certificate;
+use crate::error::MoveError;
+use crate::log::state::{Move, MoveState};
+use crate::plan::refusal::Refusal;
+use crate::progress::{Meter, Phase, Progress, ProgressSink};
+use crate::rows::delete::delete_rows;
+use crate::rows::side::Side;
+use crate::settings::PlantedFault;
+use shard_backend::Fence;
+use shard_map::{Epoch, Name};
+
+impl Mover {
+    /// Does an action; the state that it led to, if it is to be put. Changes of the map are seen in its
+    /// history.
+    pub(super) async fn perform(
+        &self,
+        of: &Move,
+        action: Action,
+        watch: &Watch,
+        progress: &ProgressSink,
+    ) -> Result<Option<MoveState>, MoveError> {
+        let order = &of.order;
+        Ok(match action {
+            Action::Mark => return self.mark(of, watch).await,
+            Action::Drain(mark) => {
+                let source = self.side(&order.from, of, watch)?;
+                self.claim(&source, mark).await?;
+                self.publish(of, watch, mark, &[&order.from]).await?;
+                self.wait_for_writers(of, &source, progress).await;
+                Some(MoveState::Drained)
+            }
+            Action::Claim(mark) => {
+                let target = self.side(&order.to, of, watch)?;
+                self.claim(&target, mark).await?;
+                self.wait_for_writers(of, &target, progress).await;
+                Some(MoveState::Claimed)
+            }
+            Action::Copy(mark) => Some(self.copy_all(of, mark, watch, progress).await?),
+            Action::Verify => Some(self.verify_all(of, watch, progress).await?),
+            Action::Place => {
+                let mark = of.marked_epoch().unwrap_or_default();
+                self.change_map(of, watch, OwnChange::Place, mark).await?;
+                None
+            }
+            Action::Open(placed) => {
+                self.settle(of, placed, watch, progress).await?;
+                self.change_map(of, watch, OwnChange::Open, placed).await?;
+                None
+            }
+            Action::Settle { claim, since } => {
+                self.settle(of, claim, watch, progress).await?;
+                Some(MoveState::Switched { epoch: since })
+            }
+            Action::Finish(epoch) => return self.certify(of, epoch, watch).await.map(Some),
+            Action::DeleteSource(claim) => {
+                let rows = self.delete_all(of, &order.from, claim, watch, progress).await?;
+                Some(MoveState::SourceDeleted { rows })
+            }
+            Action::Reopen => {
+                let mark = of.marked_epoch().or(watch.own_mark()).unwrap_or_default();
+                self.change_map(of, watch, OwnChange::Reopen, mark).await?;
+                None
+            }
+            Action::ClearTarget(claim) => {
+                self.publish(of, watch, claim, &[&order.from]).await?;
+                self.delete_all(of, &order.to, claim, watch, progress).await?;
+                Some(MoveState::Undone { note: None })
+            }
+            Action::PublishOnly { note } => {
+                self.publish(of, watch, watch.catalog.epoch(), &[&order.from]).await?;
+                Some(MoveState::Undone { note })
+            }
+            Action::Record(state) => Some(state),
+            Action::Stop | Action::Refuse(_) => None,
+        })
+    }
+
+    /// Takes the mapping and marks it. Of two moves of one mapping the second one ends here.
+    async fn mark(&self, of: &Move, watch: &Watch) -> Result<Option<MoveState>, MoveError> {
+        let has_it = self.log.take_mapping(of).await?;
+        if has_it != of.id.as_str() {
+            let note = format!("move {has_it} has the mapping");
+            return Ok(Some(MoveState::Undone { note: Some(note) }));
+        }
+        self.change_map(of, watch, OwnChange::Mark, of.order.since).await?;
+        Ok(None)
+    }
+
+    async fn change_map(
+        &self,
+        of: &Move,
+        watch: &Watch,
+        change: OwnChange,
+        known: Epoch,
+    ) -> Result<(), MoveError> {
+        let decide = |catalog: &_| Ok::<_, MoveError>(own_changes(catalog, &of.order, change, known));
+        self.home.change(&watch.catalog, &change.note(&of.id), decide).await?;
+        Ok(())
+    }
+
+    async fn claim(&self, side: &Side, claim: Epoch) -> Result<(), MoveError> {
+        Ok(side.backend.claim(&side.shardlet, self.claim_of(claim)).await?)
+    }
+
+    /// The claim of an epoch: itself.
+    pub(super) fn claim_of(&self, epoch: Epoch) -> Epoch {
+        if self.settings.planted.is(PlantedFault::OneClaim) { Epoch(1) } else { epoch }
+    }
+
+    /// Waits until signatures have ended that were made before, if that is how the side is fenced. A mover
+    /// that goes on after a kill waits anew: it does not know when the former one began.
+    async fn wait_for_writers(&self, of: &Move, side: &Side, progress: &ProgressSink) {
+        let is_needed = side.backend.capabilities().fence == Fence::Expires;
+        if is_needed && !self.settings.planted.is(PlantedFault::NoWait) {
+            let wait = self.settings.expires_after.saturating_add(self.settings.clock_bound);
+            let (id, phase) = (of.id.clone(), Phase::Waiting);
+            progress(Progress { id, phase, rows: 0, of: 0, rows_per_second: 0.0, rest: Some(wait) });
+            self.clock.sleep(wait).await;
+        }
+    }
+
+    /// Brings all shards up to the map; these must be.
+    async fn publish(
+        &self,
+        of: &Move,
+        watch: &Watch,
+        epoch: Epoch,
+        needed: &[&Name],
+    ) -> Result<(), MoveError> {
+        let published = self.home.publish(&watch.catalog, &self.shards.locals).await?;
+        for shard in needed {
+            let held = || {
+                let is_it = |held: &&shard_store::Held| held.shard == **shard && held.map == of.order.map;
+                let held = published.held.iter().find(is_it)?;
+                let names: Vec<&str> = held.waits_for.iter().map(Name::as_str).collect();
+                Some(format!("it waits for {}, which may still have the keys", names.join(", ")))
+            };
+            if let Some(why) = published.failed.get(*shard).cloned().or_else(held) {
+                return Err(MoveError::NotPublished { shard: Name::clone(shard), epoch, why });
+            }
+        }
+        Ok(())
+    }
+
+    /// Before the target is open: no late write of the copy passes any more, and readers find it there.
+    async fn settle(
+        &self,
+        of: &Move,
+        claim: Epoch,
+        watch: &Watch,
+        progress: &ProgressSink,
+    ) -> Result<(), MoveError> {
+        // A mapping that others removed has no rows that could be claimed.
+        if let Ok(target) = self.side(&of.order.to, of, watch) {
+            self.claim(&target, claim).await?;
+            self.publish(of, watch, claim, &[]).await?;
+            self.wait_for_writers(of, &target, progress).await;
+        }
+        Ok(())
+    }
+
+    async fn certify(&self, of: &Move, epoch: Epoch, watch: &Watch) -> Result<MoveState, MoveError> {
+        self.publish(of, watch, epoch, &[&of.order.from, &of.order.to]).await?;
+        let Some(certificate) = Certificate::of(of) else {
+            let (place, key) = (self.home.place().to_owned(), of.id.to_string());
+            return Err(MoveError::Damaged { place, key, what: "a state is missing".to_owned() });
+        };
+        // What is left of them costs room only.
+        drop(self.log.remove_positions(&of.id).await);
+        Ok(MoveState::Done { certificate: Box::new(certificate) })
+    }
+
+    async fn delete_all(
+        &self,
+        of: &Move,
+        shard: &Name,
+        claim: Epoch,
+        watch: &Watch,
+        progress: &ProgressSink,
+    ) -> Result<u64, MoveError> {
+        let side = self.side(shard, of, watch)?;
+        self.claim(&side, claim).await?;
+        self.wait_for_writers(of, &side, progress).await;
+        let meter = Meter::new(&of.id, progress, Phase::Deleting, of.order.rows, self.clock.monotonic());
+        let mut count = 0;
+        for table in self.schema.tables().filter(|table| table.is_sharded()) {
+            let before = count;
+            let shown = |rows| meter.show(before + rows, self.clock.monotonic());
+            count += delete_rows(table, &side, self.claim_of(claim), shown).await?;
+        }
+        Ok(count)
+    }
+
+    /// A side of the move, with the mapping as the map has it.
+    pub(super) fn side(&self, shard: &Name, of: &Move, watch: &Watch) -> Result<Side, MoveError> {
+        let backend = self.shards.backends.get(shard).cloned();
+        let backend = backend.ok_or_else(|| MoveError::NoBackend(shard.clone()))?;
+        let shardlet = shardlet_of(&watch.catalog, &of.order).ok_or_else(|| {
+            let (map, mapping) = (of.order.map.clone(), of.order.mapping.clone());
+            Refusal::NoMapping { map, mapping }
+        })?;
+        Ok(Side { shard: shard.clone(), backend, shardlet, bounds: self.settings.batch })
+    }
+}

@@ -1,0 +1,13 @@
+//! Moves over shards in memory, in virtual time: killed and resumed at every operation, undone at every step,
+//! with operations that arrive late; and random histories of several movers and clients with old maps.
+//!
+//! What is checked: each acknowledged write is on the shard that the map names, and on no other once sources
+//! are deleted. A failure names its operation or seed; `LARIMAR_SIM_SEED` runs a seed alone.
+
+mod clients;
+mod former;
+mod gate;
+mod histories;
+mod kills;
+mod rot;
+mod shards;
