@@ -43,7 +43,8 @@ class ShardMap:
         return None
 
     def _encode(self, key):
-        return b"".join(_column(kind, value, i + 1 == len(key)) for i, (kind, value) in enumerate(zip(self.map["key"], key)))
+        columns = enumerate(zip(self.map["key"], key), start=1)
+        return b"".join(_column(kind, value, at == len(key)) for at, (kind, value) in columns)
 
 
 def _before(sorted_list, field, value):
@@ -58,7 +59,7 @@ def _column(kind, value, is_last):
         return (value + (1 << (bits - 1))).to_bytes(bits // 8, "big")
     if kind == "guid":
         return uuid.UUID(str(value)).bytes
-    if kind == "date-time":  # a datetime with its zone
+    if kind == "date-time":  # a datetime with its zone; finer than 1 µs it is not
         return ((value - EPOCH) // datetime.timedelta(microseconds=1) * 10).to_bytes(8, "big")
     raw = value.encode() if kind == "text" else bytes(value)
     return raw if is_last else raw.replace(b"\0", b"\0\xff") + b"\0\x01"

@@ -3,12 +3,13 @@
 type Placed = { shard: string; state: string; since: number };
 type Ranged = Placed & { low: string; high: string | null };
 type Hashed = { columns: number; count: number; placements: (Placed & { first: number })[] };
-type Map = { epoch: number; key: string[]; pins: Record<string, Placed>; ranges: Ranged[]; hash: Hashed | null };
+type Layers = { pins: Record<string, Placed>; ranges: Ranged[]; hash: Hashed | null };
+type Served = Layers & { epoch: number; key: string[] };
 /** A number, a bigint (int64), a text (text, guid), bytes (binary) or a Date (date-time). */
 export type Value = number | bigint | string | Uint8Array | Date;
 
 export class ShardMap {
-  private constructor(private url: string, public map: Map) {}
+  private constructor(private url: string, public map: Served) {}
 
   /** Fetches a map, such as http://127.0.0.1:10020/v1/maps/tenants. */
   static async open(url: string): Promise<ShardMap> {
@@ -61,11 +62,13 @@ function before<T>(list: T[], begins: (one: T) => boolean): T | undefined {
 function column(kind: string, value: Value, isLast: boolean): number[] {
   const big = (number: bigint, size: number): number[] => {
     if (number < 0n || number >> BigInt(8 * size)) throw new RangeError(`${value} is no ${kind}`);
-    return Array.from({ length: size }, (_, index) => Number((number >> BigInt(8 * (size - 1 - index))) & 255n));
+    const shifts = Array.from({ length: size }, (_, index) => BigInt(8 * (size - 1 - index)));
+    return shifts.map((shift) => Number((number >> shift) & 255n));
   };
   if (kind === "int32") return big(BigInt(value as number) + 2n ** 31n, 4);
   if (kind === "int64") return big(BigInt(value as bigint) + 2n ** 63n, 8);
-  if (kind === "guid") return (value as string).replaceAll("-", "").match(/../g)!.map((byte) => parseInt(byte, 16));
+  const pairs = () => (value as string).replaceAll("-", "").match(/../g) ?? [];
+  if (kind === "guid") return pairs().map((pair) => parseInt(pair, 16));
   // Milliseconds since 1970 as units of 100 ns since 1601.
   if (kind === "date-time") return big(BigInt((value as Date).getTime()) * 10000n + 116444736000000000n, 8);
   // Half of a surrogate pair has no UTF-8: encodeURIComponent refuses it, TextEncoder would replace it.
