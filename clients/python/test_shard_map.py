@@ -132,6 +132,27 @@ def test_the_book_catalogue_asks_three_databases(home):
     assert [entry["change"]["to"] for entry in history] == [1]
 
 
+def test_only_reads_of_this_machine_are_answered(home):
+    shard("map", "init", DESCRIPTIONS / "books.toml", "--home", home)
+    with served(home) as address:
+        connection = http.client.HTTPConnection(urlsplit(address).netloc)
+
+        def ask(method, path, headers={}):
+            connection.request(method, path, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read(), answer.headers
+
+        status, body, headers = ask("GET", "/v1/maps/books")
+        assert (status, headers["ETag"]) == (200, '"1"')
+        status, nothing, headers = ask("HEAD", "/v1/maps/books")
+        assert (status, nothing, int(headers["Content-Length"])) == (200, b"", len(body))
+        status, _, headers = ask("DELETE", "/v1/maps/books")
+        assert (status, headers["Allow"]) == (405, "GET, HEAD")
+        assert ask("GET", "/v1/catalog", {"Host": "evil.example"})[0] == 403
+        assert ask("GET", "/v1/catalog", {"Origin": "http://localhost"})[0] == 403
+        assert ask("GET", "/v1/maps/films")[0] == 404
+
+
 def test_what_makes_no_sense_is_one_clear_line(home, tmp_path):
     mistaken = tmp_path / "mistaken.toml"
     mistaken.write_text('catalog = "a"\n[maps.m]\nkeys = "int32"\n')

@@ -7,7 +7,7 @@ use serde_json::Value;
 use shard_map::{KeyType, KeyValue};
 
 /// Keys of a sample, at most; the rest is not read.
-pub const SAMPLE_KEYS_MAX: usize = 1_000_000;
+pub(crate) const SAMPLE_KEYS_MAX: usize = 1_000_000;
 
 /// Keys in the order in which they were written down.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
