@@ -62,8 +62,10 @@ impl Description {
         let file = Section::new(text, "the description", parsed.get_ref(), &FILE_KEYS)?;
         let (catalog, at) = file.text("catalog")?.ok_or_else(|| file.refuse("", missing("catalog")))?;
         let catalog = Name::parse(catalog).map_err(|error| file.refuse_at(at, error.to_string()))?;
-        let shards = named(&file, "shards")?.map(|(name, table)| shard(text, name, table)).collect::<Result<_>>()?;
-        let maps = named(&file, "maps")?.map(|(name, table)| map(text, name, table)).collect::<Result<_>>()?;
+        let shards =
+            named(&file, "shards")?.map(|(name, table)| shard(text, name, table)).collect::<Result<_>>()?;
+        let maps =
+            named(&file, "maps")?.map(|(name, table)| map(text, name, table)).collect::<Result<_>>()?;
         Ok(Description { catalog, shards, maps })
     }
 
@@ -89,7 +91,8 @@ fn named<'a>(file: &Section<'a>, key: &str) -> Result<impl Iterator<Item = Named
         for (name, value) in table {
             let at = name.span().start;
             let inner = value.get_ref().as_table();
-            let inner = inner.ok_or_else(|| file.refuse_at(at, format!("{key}.{} must be a table", name.get_ref())))?;
+            let inner = inner
+                .ok_or_else(|| file.refuse_at(at, format!("{key}.{} must be a table", name.get_ref())))?;
             found.push(((name.get_ref().as_ref(), at), inner));
         }
     }
@@ -106,7 +109,8 @@ fn shard(text: &str, (name, at): (&str, usize), table: &DeTable<'_>) -> Result<S
     if let Some((tags, at)) = section.value("tags") {
         let wrong = || section.wrong("tags", at, "a table of texts");
         for (key, value) in tags.as_table().ok_or_else(wrong)? {
-            let name = Name::parse(key.get_ref()).map_err(|error| section.refuse_at(at, error.to_string()))?;
+            let name =
+                Name::parse(key.get_ref()).map_err(|error| section.refuse_at(at, error.to_string()))?;
             shard.tags.insert(name, value.get_ref().as_str().ok_or_else(wrong)?.to_owned());
         }
     }
@@ -130,7 +134,8 @@ fn map(text: &str, (name, at): (&str, usize), table: &DeTable<'_>) -> Result<Map
         added.map_err(|error| range.refuse("low", error.to_string()))?;
     }
     if let Some(hash) = section.section("hash", &["columns", "count", "shards"])? {
-        let columns = hash.count("columns", 1..=key.kinds().len() as u64)?.unwrap_or(key.kinds().len() as u64);
+        let columns =
+            hash.count("columns", 1..=key.kinds().len() as u64)?.unwrap_or(key.kinds().len() as u64);
         let count = hash.count("count", 1..=u64::from(VIRTUAL_SHARDS_MAX))?;
         let count = count.ok_or_else(|| hash.refuse("count", missing("count")))?;
         // Both are in the ranges above.
@@ -156,7 +161,9 @@ fn key_type(section: &Section<'_>) -> Result<Option<KeyType>> {
     let kind = |name: &&str| {
         let known = || KeyKind::ALL.into_iter().map(KeyKind::name);
         let found = KeyKind::ALL.into_iter().find(|kind| kind.name() == *name);
-        found.ok_or_else(|| section.refuse_at(at, format!("there is no kind {name:?} of keys{}", meant(name, known()))))
+        found.ok_or_else(|| {
+            section.refuse_at(at, format!("there is no kind {name:?} of keys{}", meant(name, known())))
+        })
     };
     let kinds = names.iter().map(kind).collect::<Result<Vec<_>>>()?;
     KeyType::new(kinds).map(Some).map_err(|error| section.refuse_at(at, error.to_string()))
@@ -220,12 +227,30 @@ mod tests {
     fn mistakes_name_their_line_and_the_nearest_name() {
         for (text, expected) in [
             ("[shards]", "line 1: catalog is missing"),
-            ("catalog = \"a\"\nshard = 1", "line 2: the description has no key \"shard\"; did you mean shards?"),
-            ("catalog = \"a\"\n[shards.x]\nlocaton = \"y\"", "line 3: a shard has no key \"locaton\"; did you mean location?"),
-            ("catalog = \"a\"\n[maps.m]\nkey = \"int3\"", "line 3: there is no kind \"int3\" of keys; did you mean int32?"),
-            ("catalog = \"a\"\n[maps.m]\nkey = \"int32\"\npins = [{ key = \"x\", shard = \"one\" }]", "line 4: "),
-            ("catalog = \"a\"\n[maps.m]\nkey = \"int32\"\nranges = [{ low = 0, shard = \"one\" }]", "line 2: map `m`"),
-            ("catalog = \"a\"\n[maps.m]\nkey = \"int32\"\nhash = { shards = \"one\" }", "line 4: count is missing"),
+            (
+                "catalog = \"a\"\nshard = 1",
+                "line 2: the description has no key \"shard\"; did you mean shards?",
+            ),
+            (
+                "catalog = \"a\"\n[shards.x]\nlocaton = \"y\"",
+                "line 3: a shard has no key \"locaton\"; did you mean location?",
+            ),
+            (
+                "catalog = \"a\"\n[maps.m]\nkey = \"int3\"",
+                "line 3: there is no kind \"int3\" of keys; did you mean int32?",
+            ),
+            (
+                "catalog = \"a\"\n[maps.m]\nkey = \"int32\"\npins = [{ key = \"x\", shard = \"one\" }]",
+                "line 4: ",
+            ),
+            (
+                "catalog = \"a\"\n[maps.m]\nkey = \"int32\"\nranges = [{ low = 0, shard = \"one\" }]",
+                "line 2: map `m`",
+            ),
+            (
+                "catalog = \"a\"\n[maps.m]\nkey = \"int32\"\nhash = { shards = \"one\" }",
+                "line 4: count is missing",
+            ),
         ] {
             let error = Description::parse(text).expect_err(text).to_string();
             assert!(error.starts_with(expected), "{text:?}: {error}");

@@ -22,13 +22,17 @@ pub enum HomeAddress {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HomeAddressError {
     /// It begins with nothing known.
-    #[error("{0:?} is no home of a map; write file:PATH, sqlite:PATH, postgres://USER@HOST/DATABASE or table:NAME")]
+    #[error(
+        "{0:?} is no home of a map; write file:PATH, sqlite:PATH, postgres://USER@HOST/DATABASE or table:NAME"
+    )]
     Unknown(String),
     /// Nothing follows.
     #[error("{0} needs a name behind the colon")]
     Empty(&'static str),
     /// It has a password.
-    #[error("the home has a password, which other users of the machine see; set PGPASSWORD or PGPASSFILE instead")]
+    #[error(
+        "the home has a password, which other users of the machine see; set PGPASSWORD or PGPASSFILE instead"
+    )]
     Password,
 }
 

@@ -76,7 +76,8 @@ fn declared(described: &MapDescription) -> Vec<Found> {
 
 fn sampled(described: &MapDescription, sample: &Sample, is_known_to_rise: bool) -> Vec<Found> {
     let map = &described.map;
-    let encoded: Vec<EncodedKey> = sample.keys.iter().filter_map(|key| map.key_type().encode(key).ok()).collect();
+    let encoded: Vec<EncodedKey> =
+        sample.keys.iter().filter_map(|key| map.key_type().encode(key).ok()).collect();
     let count = encoded.len();
     let mut found = Vec::new();
     let rising = encoded.windows(2).filter(|pair| pair[0] < pair[1]).count();
@@ -89,7 +90,8 @@ fn sampled(described: &MapDescription, sample: &Sample, is_known_to_rise: bool) 
         found.push(("auto-increment", why));
     }
     let mut by_key: BTreeMap<&EncodedKey, usize> = BTreeMap::new();
-    let mut by_shard: BTreeMap<Name, usize> = map.placements().map(|placement| (placement.shard.clone(), 0)).collect();
+    let mut by_shard: BTreeMap<Name, usize> =
+        map.placements().map(|placement| (placement.shard.clone(), 0)).collect();
     for key in &encoded {
         *by_key.entry(key).or_default() += 1;
         if let Some(route) = map.route_encoded(key) {
@@ -108,7 +110,10 @@ fn sampled(described: &MapDescription, sample: &Sample, is_known_to_rise: bool) 
         && share(most) > KEY_SHARE_MAX
     {
         let percent = share(most) * 100.0;
-        let why = format!("key {} is {percent:.0} % of the sample; pin it to a shard of its own", map.key_text(key));
+        let why = format!(
+            "key {} is {percent:.0} % of the sample; pin it to a shard of its own",
+            map.key_text(key)
+        );
         found.push(("skewed-key", why));
     }
     if let Some((shard, most)) = by_shard.into_iter().max_by_key(|(_, most)| *most)

@@ -8,8 +8,8 @@ use crate::keys::key_of;
 use crate::outcome::Outcome;
 use crate::recover;
 use shard_map::{
-    Catalog, CatalogError, Change, ChangeError, Diff, Epoch, KeyError, KeyType, KeyValue, MapChange, MappingId, Name,
-    ShardMap,
+    Catalog, CatalogError, Change, ChangeError, Diff, Epoch, KeyError, KeyType, KeyValue, MapChange,
+    MappingId, Name, ShardMap,
 };
 use shard_store::{
     CatalogHome, HomeError, LocalStores, PublishError, RecoverError, StoreError, differences, read_copies,
@@ -83,7 +83,9 @@ pub enum OperationError {
         described: Name,
     },
     /// A part of the description is there, and is another.
-    #[error("{0} is there already and is not as the file describes it; add leaves it as it is, so take it out of the file")]
+    #[error(
+        "{0} is there already and is not as the file describes it; add leaves it as it is, so take it out of the file"
+    )]
     Differs(String),
     /// There is no such map.
     #[error("catalog `{catalog}` has no map `{map}`; it has {known}")]
@@ -133,7 +135,9 @@ impl Operation {
                 };
                 Ok(Outcome::Checked { catalog, differences: found, has_copies: !run.shards.is_empty() })
             }
-            Operation::History(after, count_max) => Ok(Outcome::History(run.home.history(*after, *count_max).await?)),
+            Operation::History(after, count_max) => {
+                Ok(Outcome::History(run.home.history(*after, *count_max).await?))
+            }
             Operation::Publish => publish(run).await,
             Operation::Recover(believed) => recover::recover_map(run, believed.as_ref()).await,
         }
@@ -147,7 +151,11 @@ async fn init(run: &Run, described: &Description) -> Result<Outcome, OperationEr
     let there = match run.home.load().await {
         Ok(there) if there.epoch() == Epoch(0) && *there.name() == described.catalog => Some(there),
         Ok(there) => {
-            return Err(HomeError::Exists { place: run.home.place().to_owned(), name: there.name().to_string() }.into());
+            return Err(HomeError::Exists {
+                place: run.home.place().to_owned(),
+                name: there.name().to_string(),
+            }
+            .into());
         }
         Err(HomeError::NoCatalog { .. }) => None,
         Err(error) => return Err(error.into()),
@@ -243,7 +251,9 @@ fn mappings(there: &ShardMap, described: &ShardMap) -> Result<Vec<Change>, Opera
     if there.key_type() != described.key_type() || hash(there) != hash(described) {
         return Err(OperationError::Differs(format!("map `{name}` (its key or hash)")));
     }
-    let values = |read: Result<Vec<KeyValue>, KeyError>| read.map_err(|error| OperationError::Key(name.clone(), error));
+    let values = |read: Result<Vec<KeyValue>, KeyError>| {
+        read.map_err(|error| OperationError::Key(name.clone(), error))
+    };
     let key: &KeyType = described.key_type();
     let mut changes = Vec::new();
     for (mapping, placement) in described.mappings() {

@@ -74,22 +74,24 @@ impl Outcome {
                 json!({ "catalog": catalog.name(), "epoch": catalog.epoch(), "differences": differences })
             }
             Outcome::History(entries) => {
-                let entry = |entry: &Entry| json!({ "at": entry.at, "note": entry.note, "change": entry.diff });
+                let entry =
+                    |entry: &Entry| json!({ "at": entry.at, "note": entry.note, "change": entry.diff });
                 Value::Array(entries.iter().map(entry).collect())
             }
             Outcome::Published(Published { epoch, written, held, failed }) => {
-                let held = held.iter().map(|held| {
-                    json!({ "shard": held.shard, "map": held.map, "waits_for": held.waits_for })
-                });
+                let held = held
+                    .iter()
+                    .map(|held| json!({ "shard": held.shard, "map": held.map, "waits_for": held.waits_for }));
                 json!({ "epoch": epoch, "written": written, "held": held.collect::<Vec<_>>(), "failed": failed })
             }
             Outcome::Recovered { catalog, recovery, is_dry } => {
                 let superseded = recovery.superseded.iter().map(|(map, mapping, shard, newer)| {
                     json!({ "map": map, "mapping": mapping, "shard": shard, "is_on": newer })
                 });
-                let from_map = recovery.from_map.iter().map(|(map, mapping, shard)| {
-                    json!({ "map": map, "mapping": mapping, "shard": shard })
-                });
+                let from_map = recovery
+                    .from_map
+                    .iter()
+                    .map(|(map, mapping, shard)| json!({ "map": map, "mapping": mapping, "shard": shard }));
                 json!({
                     "dry_run": is_dry, "catalog": document(catalog), "superseded": superseded.collect::<Vec<_>>(),
                     "from_map": from_map.collect::<Vec<_>>(),
@@ -110,7 +112,12 @@ impl Outcome {
                     (true, 0) => "all copies are as the map is".to_owned(),
                     (true, count) => format!("{count} differences"),
                 };
-                writeln!(out, "catalog {} at epoch {}: the home is whole; {copies}", catalog.name(), catalog.epoch())
+                writeln!(
+                    out,
+                    "catalog {} at epoch {}: the home is whole; {copies}",
+                    catalog.name(),
+                    catalog.epoch()
+                )
             }
             Outcome::History(entries) => entries.iter().try_for_each(|entry| {
                 writeln!(out, "{}  epoch {}  {}", entry.at, entry.diff.to, entry.note)?;
@@ -122,7 +129,13 @@ impl Outcome {
                 }
                 for held in &published.held {
                     let waits: Vec<&str> = held.waits_for.iter().map(Name::as_str).collect();
-                    writeln!(out, "shard {}: waits with map {} for {}", held.shard, held.map, waits.join(", "))?;
+                    writeln!(
+                        out,
+                        "shard {}: waits with map {} for {}",
+                        held.shard,
+                        held.map,
+                        waits.join(", ")
+                    )?;
                 }
                 writeln!(out, "epoch {}: {} copies written", published.epoch, published.written.len())
             }
@@ -152,7 +165,9 @@ fn changed(out: &mut String, diff: &Diff, is_dry: bool) -> std::fmt::Result {
     lines(out, diff)?;
     match (diff.is_empty(), is_dry) {
         (true, _) => writeln!(out, "nothing to change: epoch {}", diff.from),
-        (false, true) => writeln!(out, "dry run: nothing was changed; epoch {} would follow {}", diff.to, diff.from),
+        (false, true) => {
+            writeln!(out, "dry run: nothing was changed; epoch {} would follow {}", diff.to, diff.from)
+        }
         (false, false) => writeln!(out, "epoch {}", diff.to),
     }
 }
@@ -170,7 +185,11 @@ fn lines(out: &mut String, diff: &Diff) -> std::fmt::Result {
     for edit in &diff.maps {
         let verb = verb(edit.old.is_some(), edit.new.is_some());
         let (pins, ranges, placed) = (edit.pins.len(), edit.ranges.len(), edit.virtual_shards.len());
-        writeln!(out, "  map {}: {verb}: {pins} pins, {ranges} ranges, {placed} runs of virtual shards", edit.name)?;
+        writeln!(
+            out,
+            "  map {}: {verb}: {pins} pins, {ranges} ranges, {placed} runs of virtual shards",
+            edit.name
+        )?;
     }
     Ok(())
 }

@@ -9,7 +9,10 @@ use shard_map::{Catalog, Name};
 use shard_store::{HomeError, LocalCopy, recover};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) async fn recover_map(run: &Run, believed: Option<&BTreeSet<Name>>) -> Result<Outcome, OperationError> {
+pub(crate) async fn recover_map(
+    run: &Run,
+    believed: Option<&BTreeSet<Name>>,
+) -> Result<Outcome, OperationError> {
     let old = match run.home.load().await {
         Ok(old) => Some(old),
         Err(HomeError::NoCatalog { .. }) => None,

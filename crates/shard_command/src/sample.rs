@@ -82,7 +82,8 @@ mod tests {
         let text = "eu,1\n\"a,\"\"b\"\"\",2\n[\"us\", 3]\n[\"us\", \"4\"]\n\n";
         let sample = Sample::parse(text, &key).expect("a sample");
         let expected: [(&str, i64); 4] = [("eu", 1), ("a,\"b\"", 2), ("us", 3), ("us", 4)];
-        let expected: Vec<Vec<KeyValue>> = expected.iter().map(|(text, id)| vec![(*text).into(), (*id).into()]).collect();
+        let expected: Vec<Vec<KeyValue>> =
+            expected.iter().map(|(text, id)| vec![(*text).into(), (*id).into()]).collect();
         assert_eq!(sample.keys, expected);
         for (text, expected) in [
             ("eu,1\neu", "line 2 of the sample: it has 1 columns, and the key is (text, int64)"),

@@ -11,7 +11,8 @@ use settings_file::FILE_SIZE_BYTES_MAX;
 use shard_command::HomeAddress;
 use shard_map::Name;
 use shard_store::{
-    CatalogHome, FilePlace, FileRecords, HomeError, LocalStore, LocalStores, Records, TableLocal, TableRecords,
+    CatalogHome, FilePlace, FileRecords, HomeError, LocalStore, LocalStores, Records, TableLocal,
+    TableRecords,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,7 +76,9 @@ impl<'a> Opener<'a> {
         };
         let mut located: BTreeMap<Name, String> = BTreeMap::new();
         match home.load().await {
-            Ok(catalog) => located.extend(catalog.shards().map(|one| (one.name.clone(), one.location.clone()))),
+            Ok(catalog) => {
+                located.extend(catalog.shards().map(|one| (one.name.clone(), one.location.clone())))
+            }
             // A lost map is recovered from shards that are named.
             Err(HomeError::NoCatalog { .. }) => {}
             Err(error) => return Err(Failure::of_work(&error)),
@@ -103,7 +106,8 @@ impl<'a> Opener<'a> {
             None => match (self.environment)(CONNECTION_VARIABLE).and_then(|text| text.into_string().ok()) {
                 Some(text) => (text, CONNECTION_VARIABLE.to_owned()),
                 None => {
-                    let what = format!("a home in a table needs {CONNECTION_VARIABLE} or --home-connection-file");
+                    let what =
+                        format!("a home in a table needs {CONNECTION_VARIABLE} or --home-connection-file");
                     return Err(Failure::of_words(what));
                 }
             },

@@ -10,8 +10,8 @@ mod serve_map;
 
 use crate::Failure;
 use crate::arguments::shard_arguments::{
-    ChangeArguments, DescribedArguments, HomeArguments, LintArguments, MapCommand, ReadArguments, RecoverArguments,
-    ShardCommand,
+    ChangeArguments, DescribedArguments, HomeArguments, LintArguments, MapCommand, ReadArguments,
+    RecoverArguments, ShardCommand,
 };
 use crate::bounded_file::read_text_bounded;
 use homes::Opener;
@@ -150,7 +150,9 @@ fn run_lint(arguments: &LintArguments) -> Result<ExitCode, Failure> {
         return Err(Failure::of_words("the description has no such map".to_owned()));
     }
     if maps.len() > 1 && arguments.sample.is_some() {
-        return Err(Failure::of_words("the description has several maps; name the sample's with --map".to_owned()));
+        return Err(Failure::of_words(
+            "the description has several maps; name the sample's with --map".to_owned(),
+        ));
     }
     let mut advice = Vec::new();
     for map in maps {
@@ -162,9 +164,7 @@ fn run_lint(arguments: &LintArguments) -> Result<ExitCode, Failure> {
     }
     let text = match arguments.json {
         true => {
-            let one = |one: &shard_command::Advice| {
-                serde_json::json!({ "map": one.map.as_str(), "rule": one.rule, "text": one.text })
-            };
+            let one = |one: &shard_command::Advice| serde_json::json!({ "map": one.map.as_str(), "rule": one.rule, "text": one.text });
             serde_json::Value::Array(advice.iter().map(one).collect()).to_string() + "\n"
         }
         false if advice.is_empty() => "no advice\n".to_owned(),

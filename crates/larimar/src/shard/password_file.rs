@@ -37,7 +37,8 @@ fn wanted(config: &Config) -> [String; 4] {
 fn password_in(text: &str, wanted: &[String; 4]) -> Option<String> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.map(fields).find_map(|fields| {
-        let fits = fields.len() == 5 && fields.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted);
+        let fits = fields.len() == 5
+            && fields.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted);
         fits.then(|| fields.last().cloned()).flatten()
     })
 }

@@ -31,7 +31,8 @@ async fn the_book_catalogue_has_eleven_keys_on_three_shards() {
     let catalog = run.home.load().await.expect("it");
     let map = catalog.map("books").expect("the map");
     let shard = |key: &str| map.route(&[key.into()]).expect("a route").placement.shard.to_string();
-    let found: Vec<String> = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "X"].into_iter().map(shard).collect();
+    let found: Vec<String> =
+        ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "X"].into_iter().map(shard).collect();
     assert_eq!(found, [["a"; 4].as_slice(), &["b"; 4], &["c"; 3]].concat());
     // A reader of all books is to ask three databases, not eleven.
     assert_eq!(found.into_iter().collect::<BTreeSet<_>>().len(), 3);
@@ -46,7 +47,10 @@ async fn a_dry_run_changes_nothing_and_refuses_what_the_run_would() {
     run.is_dry = false;
     Operation::Init(books()).run(&run).await.expect("created");
     run.is_dry = true;
-    assert!(matches!(Operation::Init(books()).run(&run).await, Err(OperationError::Home(HomeError::Exists { .. }))));
+    assert!(matches!(
+        Operation::Init(books()).run(&run).await,
+        Err(OperationError::Home(HomeError::Exists { .. }))
+    ));
     pin("books", "7", Some("c")).run(&run).await.expect("tried");
     assert!(pin("books", "7", Some("x")).run(&run).await.is_err());
     assert!(matches!(pin("bokks", "7", None).run(&run).await, Err(OperationError::NoMap { .. })));
@@ -75,7 +79,9 @@ async fn what_is_missing_is_added_and_what_differs_is_refused() {
 
 #[tokio::test]
 async fn copies_are_published_compared_and_a_lost_map_recovered() {
-    let local = |name: &str| Arc::new(MemoryLocal::new(name, Arc::new(SystemRandom::new()))) as Arc<dyn shard_store::LocalStore>;
+    let local = |name: &str| {
+        Arc::new(MemoryLocal::new(name, Arc::new(SystemRandom::new()))) as Arc<dyn shard_store::LocalStore>
+    };
     let shards: LocalStores = ["a", "b", "c"].into_iter().map(|one| (name(one), local(one))).collect();
     let run = run_with(shards.clone(), false);
     Operation::Init(books()).run(&run).await.expect("created");

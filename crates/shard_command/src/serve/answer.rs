@@ -51,7 +51,10 @@ fn names(known: &str, epoch: u64) -> bool {
 type Refused = (u16, String);
 
 /// What makes the body; large ones are made only if they are sent.
-fn content<'a>(target: &'a Target, catalog: &'a Catalog) -> Result<Box<dyn FnOnce() -> String + 'a>, Refused> {
+fn content<'a>(
+    target: &'a Target,
+    catalog: &'a Catalog,
+) -> Result<Box<dyn FnOnce() -> String + 'a>, Refused> {
     let find = |name: &str| {
         let none = || (404, format!("catalog `{}` has no map of that name", catalog.name()));
         catalog.map(name).ok_or_else(none)

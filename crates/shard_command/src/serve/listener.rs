@@ -6,7 +6,7 @@
 
 use super::answer::{Answer, answer};
 use super::request::wanted;
-use base::Clock;
+use base::{Clock, Spawner};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -58,13 +58,14 @@ pub async fn serve_map(
     home: CatalogHome,
     listening: Listening,
     clock: Arc<dyn Clock>,
+    spawner: Arc<dyn Spawner>,
 ) -> Result<Infallible, HomeError> {
     let (sender, newest) = watch::channel(Arc::new(home.load().await?));
     let (waiters, is_loopback) = (Semaphore::new(WAITERS_MAX), listening.is_loopback);
     let served = Arc::new(Served { newest, waiters, clock: clock.clone(), is_loopback });
     tokio::select! {
         never = follow(home, sender, clock) => match never {},
-        never = accept(listening.listener, served) => match never {},
+        never = accept(listening.listener, served, spawner) => match never {},
     }
 }
 
@@ -81,7 +82,7 @@ async fn follow(home: CatalogHome, newest: watch::Sender<Arc<Catalog>>, clock: A
     }
 }
 
-async fn accept(listener: TcpListener, served: Arc<Served>) -> Infallible {
+async fn accept(listener: TcpListener, served: Arc<Served>, spawner: Arc<dyn Spawner>) -> Infallible {
     let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(permit) = connections.clone().acquire_owned().await else {
@@ -97,10 +98,11 @@ async fn accept(listener: TcpListener, served: Arc<Served>) -> Infallible {
             }
         };
         let served = served.clone();
-        tokio::spawn(async move {
+        let answers = async move {
             connection(stream, &served).await;
             drop(permit);
-        });
+        };
+        spawner.spawn("shard map", Box::pin(answers));
     }
 }
 

@@ -28,7 +28,8 @@ pub(crate) fn map_json(catalog: &Catalog, map: &ShardMap) -> Value {
     let hash = map.virtual_shards().map(|layer| {
         let hashed = layer.hashed();
         let runs = layer.runs().into_iter();
-        let runs = runs.map(|(first, last, placement)| placed(placement, json!({ "first": first, "last": last })));
+        let runs =
+            runs.map(|(first, last, placement)| placed(placement, json!({ "first": first, "last": last })));
         json!({
             "name": hashed.hash.name(), "version": hashed.hash.version(), "columns": hashed.columns,
             "count": hashed.count, "placements": runs.collect::<Vec<_>>(),

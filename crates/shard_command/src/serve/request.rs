@@ -37,7 +37,9 @@ pub(crate) fn wanted(method: &str, path: &str, query: &str) -> Result<Wanted, Re
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     let mut keys = Vec::new();
     let (mut after, mut wait) = (None, Duration::ZERO);
-    for (name, value) in query.split('&').filter(|one| !one.is_empty()).map(|one| one.split_once('=').unwrap_or((one, ""))) {
+    for (name, value) in
+        query.split('&').filter(|one| !one.is_empty()).map(|one| one.split_once('=').unwrap_or((one, "")))
+    {
         let number = || value.parse::<u64>().map_err(|_| (400, format!("{name} must be a whole number")));
         match name {
             "key" => keys.push(decoded(&value.replace('+', " "))?),
@@ -75,7 +77,8 @@ mod tests {
 
     #[test]
     fn what_requests_are_for() {
-        let route = |keys: &[&str]| Target::Route("m".to_owned(), keys.iter().map(|key| (*key).to_owned()).collect());
+        let route =
+            |keys: &[&str]| Target::Route("m".to_owned(), keys.iter().map(|key| (*key).to_owned()).collect());
         for (method, path, query, expected) in [
             ("GET", "/v1/catalog", "", Ok((Target::Catalog, None))),
             ("HEAD", "/v1/maps/m", "after=7", Ok((Target::Map("m".to_owned()), Some((7, 0))))),
@@ -91,7 +94,8 @@ mod tests {
             ("GET", "/v1/maps/%ff", "", Err(400)),
         ] {
             let found = wanted(method, path, query);
-            let found = found.map(|wanted| (wanted.target, wanted.after.map(|(after, wait)| (after, wait.as_secs()))));
+            let found = found
+                .map(|wanted| (wanted.target, wanted.after.map(|(after, wait)| (after, wait.as_secs()))));
             assert_eq!(found.map_err(|(status, _)| status), expected, "{method} {path}?{query}");
         }
     }
