@@ -159,7 +159,11 @@ mod tests {
             (RANGES.to_owned(), Some(rising()), vec!["auto-increment"]),
             (format!("changes = true\n{HASH}"), None, vec!["changing"]),
             (HASH.to_owned(), Some(large()), vec!["skewed-key"]),
-            (HASH.to_owned(), Some(mixed(1000).iter().map(|key| key % 12).collect()), vec!["few-keys"]),
+            (
+                HASH.to_owned(),
+                Some(mixed(1000).iter().map(|key| key % 12).collect()),
+                vec!["few-keys", "skewed-shard"],
+            ),
             (RANGES.to_owned(), Some(mixed(1000).iter().map(|key| key / 2).collect()), vec!["skewed-shard"]),
             (RANGES.to_owned(), Some((0..10).collect()), vec![]),
         ] {
