@@ -162,4 +162,5 @@ def test_what_makes_no_sense_is_one_clear_line(home, tmp_path):
     assert "--features postgres" in shard("map", "show", "--home", "postgres://a@db/x", code=2)
     assert "--features sqlite" in shard("map", "show", "--home", "sqlite:x.db", code=2)
     assert "LARIMAR_SHARD_CONNECTION" in shard("map", "show", "--home", "table:maps", code=2)
+    assert "give --shards" in shard("map", "recover", "--home", home, code=2)
     assert "does nothing alone" in shard("map", code=2)

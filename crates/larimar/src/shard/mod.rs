@@ -75,6 +75,12 @@ async fn run_operation(command: &MapCommand, environment: Lookup<'_>) -> Result<
         None => LocalStores::new(),
         Some(read) => opener.shards(&home, &read.reach, &task.further).await?,
     };
+    let needs_shards = matches!(task.operation, Operation::Publish | Operation::Recover(_));
+    if needs_shards && shards.is_empty() {
+        return Err(Failure::of_words(
+            "no shard is to be reached; give --shards, or --connections FILE".to_owned(),
+        ));
+    }
     let run = Run { home, shards, is_dry: task.is_dry };
     let outcome = task.operation.run(&run).await.map_err(|error| Failure::of_work(&error))?;
     let text = match task.home.json {
