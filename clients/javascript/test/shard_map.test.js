@@ -64,12 +64,12 @@ const hex = (value) => Buffer.from(value).toString("hex");
 // A value, and its text.
 function valueOf(kind) {
   if (kind === "int32") {
-    const value = pick(below(2 ** 32) - 2 ** 31, below(2000) - 1000, -(2 ** 31), 2 ** 31 - 1);
+    const value = pick(below(2 ** 32) - 2 ** 31, below(2000) - 1000, pick(-500, 99, 100, 299, 300, -(2 ** 31), 2 ** 31 - 1));
     return [value, String(value)];
   }
   if (kind === "int64") {
     const value = BigInt.asIntN(64, (BigInt(below(2 ** 32)) << 32n) | BigInt(below(2 ** 32)));
-    const chosen = pick(value, BigInt(below(2000) - 1000), -(2n ** 63n), 2n ** 63n - 1n);
+    const chosen = pick(value, BigInt(below(2000) - 1000), pick(-1n, 99n, 100n, -(2n ** 63n), 2n ** 63n - 1n));
     return [chosen, String(chosen)];
   }
   if (kind === "guid") {
@@ -85,7 +85,7 @@ function valueOf(kind) {
     return [value, hex(value)];
   }
   const characters = Array.from({ length: below(6) }, () => pick("\0", "\u0001", "a", "m", "n", " ", "ü", "€", "😀", "+", "&"));
-  const text = pick("eu", "us", "a\0", characters.join(""));
+  const text = pick("eu", "us", "us\0", "a\0", "m", "n\0", characters.join(""));
   return [text, text];
 }
 

@@ -89,12 +89,11 @@ impl<'a> Opener<'a> {
             stores.insert(name, self.account(address));
         }
         if reach.shards || !further.is_empty() {
+            located.retain(|name, _| !stores.contains_key(name));
             for (name, location) in located {
-                if !stores.contains_key(&name) {
-                    let wrong = |what: String| Failure::of_words(format!("shard `{name}`: {what}"));
-                    let store = self.local(&location).map_err(wrong)?;
-                    stores.insert(name, store);
-                }
+                let wrong = |what: String| Failure::of_words(format!("shard `{name}`: {what}"));
+                let store = self.local(&location).map_err(wrong)?;
+                stores.insert(name, store);
             }
         }
         Ok(stores)
