@@ -106,7 +106,7 @@ def test_a_change_wakes_those_who_wait(home):
     shard("map", "init", DESCRIPTIONS / "routes.toml", "--home", home)
     with served(home) as address:
         tenants = ShardMap(f"{address}/v1/maps/tenants")
-        assert tenants.route("eu", 5)["shard"] == "a"
+        assert tenants.route("eu", 5)["shard"] == "b"
         request = urllib.request.Request(tenants.url, headers={"If-None-Match": '"1"'})
         with pytest.raises(urllib.error.HTTPError) as unchanged:
             urllib.request.urlopen(request)
