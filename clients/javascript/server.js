@@ -10,7 +10,7 @@ import { TableClient, TableServiceClient, odata } from "@azure/data-tables";
 import { BlobServiceClient } from "@azure/storage-blob";
 import { QueueServiceClient } from "@azure/storage-queue";
 
-const BINARY =
+export const BINARY =
   process.env.LARIMAR_BIN ?? fileURLToPath(new URL("../../target/release/larimar", import.meta.url));
 const START_TIMEOUT_MS = 30_000;
 

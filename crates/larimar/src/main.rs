@@ -20,6 +20,7 @@ mod sas;
 mod serve;
 mod service_manager;
 mod settings;
+mod shard;
 mod stress;
 
 use arguments::{Arguments, Chore, ConfigCommand, EXIT_BAD_ARGUMENTS, ServeArguments, one_line};
@@ -150,6 +151,7 @@ fn run_chore(chore: Chore) -> Result<ExitCode, Failure> {
             sas::sas(&arguments, &variable, now).map_err(|error| Failure::of_settings(&error))?;
             Ok(ExitCode::SUCCESS)
         }
+        Chore::Shard(command) => shard::shard(&command, &variable),
         Chore::Stress(arguments) => stress::stress(&arguments),
         Chore::Config(_) => {
             let written = command::print_example(&mut out);

@@ -2,10 +2,12 @@
 
 pub(crate) mod byte_size;
 pub(crate) mod sas_arguments;
+pub(crate) mod shard_arguments;
 pub(crate) mod stress_arguments;
 
 use crate::arguments::byte_size::parse_byte_size;
 use crate::arguments::sas_arguments::SasArguments;
+use crate::arguments::shard_arguments::ShardCommand;
 use crate::arguments::stress_arguments::StressArguments;
 use crate::output::log;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -30,6 +32,7 @@ Examples:
   larimar repair /srv/larimar --apply         make it whole, and tell what is lost
   larimar sas --resource blob/c/b --permissions r   a signature that reads one blob
   larimar stress --endpoint UseDevelopmentStorage=true   what one partition of a table does at most
+  larimar shard map init books.toml --home file:books.map   which shard holds which key: a map of them
   larimar completions bash > /etc/bash_completion.d/larimar
   larimar man | man -l -
 
@@ -72,6 +75,9 @@ enum Command {
     Config(ConfigCommand),
     /// Make a shared access signature for an account, or for one container, blob, queue or table
     Sas(Box<SasArguments>),
+    /// Work with a map that says which shard holds which key
+    #[command(subcommand)]
+    Shard(ShardCommand),
     /// Load one partition of a table, a queue or some blobs of any endpoint, and report what it does
     ///
     /// Makes a table, queue or container of its own, loads it, runs operations on it for a while, and deletes
@@ -144,6 +150,7 @@ pub(crate) enum Chore {
     Repair(RepairArguments),
     Config(ConfigCommand),
     Sas(Box<SasArguments>),
+    Shard(ShardCommand),
     Stress(Box<StressArguments>),
     Completions(CompletionsArguments),
     Man(ManArguments),
@@ -170,6 +177,7 @@ impl Arguments {
             Some(Command::Repair(repair)) => Chore::Repair(repair),
             Some(Command::Config(config)) => Chore::Config(config),
             Some(Command::Sas(sas)) => Chore::Sas(sas),
+            Some(Command::Shard(shard)) => Chore::Shard(shard),
             Some(Command::Stress(stress)) => Chore::Stress(stress),
             Some(Command::Completions(completions)) => Chore::Completions(completions),
             Some(Command::Man(man)) => Chore::Man(man),
@@ -385,7 +393,13 @@ const COMMAND_SHOWN_SIZE_BYTES_MAX: usize = 12;
 /// one may be a key, after a blank in the place of a colon.
 pub(crate) fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        // Its text is a whole page of help; no other command has commands of its own.
+        // Its text is a whole page of help.
+        let text = error.to_string();
+        for command in ["larimar shard map", "larimar shard"] {
+            if text.contains(&format!("Usage: {command} ")) {
+                return format!("{command} does nothing alone; {command} --help lists its commands");
+            }
+        }
         return "larimar config does nothing alone: give check, show or example".to_owned();
     }
     let mut text = error.to_string();

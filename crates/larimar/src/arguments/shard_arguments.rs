@@ -1,0 +1,238 @@
+//! Arguments of `larimar shard`, with their help texts. `shard/` checks what they mean.
+
+use clap::{Args, Subcommand};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+const AFTER_HELP: &str = "\
+Examples:
+  larimar shard map init books.toml --home file:books.map      a home in a file, as the description says
+  larimar shard map show --home file:books.map
+  larimar shard map pin tenants b eu 17 --home postgres://app@db1/maps   the key (eu, 17) to the shard b
+  larimar shard map lint books.toml --sample keys.csv
+  larimar shard serve-map --home file:books.map
+
+Homes: file:PATH, sqlite:PATH, postgres://USER@HOST/DATABASE (password in PGPASSWORD or PGPASSFILE), or table:NAME, with \
+the account's connection string in LARIMAR_SHARD_CONNECTION or --home-connection-file. Descriptions are explained in \
+docs/sharding.md.";
+
+/// What `larimar shard` does.
+#[derive(Debug, Subcommand)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) enum ShardCommand {
+    /// Make, change, look at and repair a shard map
+    #[command(subcommand)]
+    Map(Box<MapCommand>),
+    /// Give other languages the map over HTTP, read-only, until it is stopped
+    ServeMap(ServeMapArguments),
+}
+
+/// What `larimar shard map` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MapCommand {
+    /// Create a home with the shards and maps of a description
+    Init(DescribedArguments),
+    /// Add what a description has and the home has not: shards, maps, pins, ranges
+    Add(DescribedArguments),
+    /// Give a key a shard of its own; no data moves
+    Pin(PinArguments),
+    /// Take a key's pin away: it belongs to the range or virtual shard below; no data moves
+    Unpin(UnpinArguments),
+    /// Print shards and mappings
+    Show(ShowArguments),
+    /// Print the catalog's document, which a home can be made from
+    Export(HomeArguments),
+    /// Read all of the home, and compare it with the shards' copies if --shards or --connections is given
+    ///
+    /// Ends with 0 if all is as it should be, with 3 if a copy differs.
+    Check(ReadArguments),
+    /// Warn of shard keys that rise, change, or are skewed; the home is not needed
+    ///
+    /// Ends with 0 without warnings, with 3 if there are some.
+    Lint(LintArguments),
+    /// Print the changes of the past, oldest first
+    History(HistoryArguments),
+    /// Bring the shards' copies up to the map
+    ///
+    /// Ends with 0 if all are, with 3 if a shard is missing or waits.
+    Publish(ChangeArguments),
+    /// Make a map out of the shards' copies: the home is lost, or an old backup of it was restored
+    Recover(RecoverArguments),
+}
+
+/// Where the map is.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HomeArguments {
+    /// The map's home: file:PATH, sqlite:PATH, postgres://USER@HOST/DATABASE or table:NAME
+    #[arg(long, value_name = "HOME", env = "LARIMAR_SHARD_HOME")]
+    pub(crate) home: String,
+
+    /// File with the connection string of the account that has the table; else LARIMAR_SHARD_CONNECTION
+    #[arg(long, value_name = "FILE")]
+    pub(crate) home_connection_file: Option<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How shards are reached.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReachArguments {
+    /// Reach the shards at their locations: sqlite:PATH, postgres://USER@HOST/DATABASE
+    #[arg(long)]
+    pub(crate) shards: bool,
+
+    /// File with the connection strings of shards that are storage accounts: lines of NAME CONNECTION
+    #[arg(long, value_name = "FILE")]
+    pub(crate) connections: Option<PathBuf>,
+}
+
+/// A home and its shards, for reading.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ReadArguments {
+    #[command(flatten)]
+    pub(crate) home: HomeArguments,
+    #[command(flatten)]
+    pub(crate) reach: ReachArguments,
+}
+
+/// A home and its shards, for a change.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ChangeArguments {
+    #[command(flatten)]
+    pub(crate) read: ReadArguments,
+
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// A change by a description.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DescribedArguments {
+    /// The description, in TOML
+    #[arg(value_name = "FILE")]
+    pub(crate) description: PathBuf,
+    #[command(flatten)]
+    pub(crate) home: HomeArguments,
+
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// A pin.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PinArguments {
+    /// The map
+    #[arg(value_name = "MAP")]
+    pub(crate) map: String,
+
+    /// The shard
+    #[arg(value_name = "SHARD")]
+    pub(crate) shard: String,
+
+    /// The key: a value for each column
+    #[arg(value_name = "KEY", required = true, allow_negative_numbers = true)]
+    pub(crate) key: Vec<String>,
+    #[command(flatten)]
+    pub(crate) home: HomeArguments,
+
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// A pin that goes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct UnpinArguments {
+    /// The map
+    #[arg(value_name = "MAP")]
+    pub(crate) map: String,
+
+    /// The key: a value for each column
+    #[arg(value_name = "KEY", required = true, allow_negative_numbers = true)]
+    pub(crate) key: Vec<String>,
+    #[command(flatten)]
+    pub(crate) home: HomeArguments,
+
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// What is shown.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// Only this map's mappings
+    #[arg(value_name = "MAP")]
+    pub(crate) map: Option<String>,
+    #[command(flatten)]
+    pub(crate) home: HomeArguments,
+}
+
+/// What is judged.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LintArguments {
+    /// The description, in TOML
+    #[arg(value_name = "FILE")]
+    pub(crate) description: PathBuf,
+
+    /// Keys as CSV or lines of JSON, in the order in which they were made
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sample: Option<PathBuf>,
+
+    /// The map that the sample is of, if the description has several
+    #[arg(long, value_name = "MAP")]
+    pub(crate) map: Option<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which changes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HistoryArguments {
+    #[command(flatten)]
+    pub(crate) home: HomeArguments,
+
+    /// Changes after this epoch
+    #[arg(long, value_name = "EPOCH", default_value_t = 0)]
+    pub(crate) after: u64,
+
+    /// How many at most
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) count: u16,
+}
+
+/// A recovery.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RecoverArguments {
+    #[command(flatten)]
+    pub(crate) change: ChangeArguments,
+
+    /// Where a shard is that the home does not know, because the home is lost: NAME=LOCATION
+    #[arg(long, value_name = "NAME=LOCATION")]
+    pub(crate) shard: Vec<String>,
+
+    /// Believe the copy of this shard only, and of others named so; without it of all
+    #[arg(long, value_name = "SHARD")]
+    pub(crate) believe: Vec<String>,
+}
+
+/// Arguments of `larimar shard serve-map`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ServeMapArguments {
+    #[command(flatten)]
+    pub(crate) home: HomeArguments,
+
+    /// Address to listen on. Beyond this machine anyone who reaches it reads where all shards are
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) host: IpAddr,
+
+    /// Port; 0 picks a free one
+    #[arg(long, value_name = "PORT", default_value_t = 10020)]
+    pub(crate) port: u16,
+}

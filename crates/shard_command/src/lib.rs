@@ -1,0 +1,36 @@
+//! What `larimar shard` does with a shard map, without a command line: descriptions of maps, operations over
+//! a home, the lint of shard keys, and the map over HTTP for other languages.
+//!
+//! What always holds: an operation that is tried only (`Run::is_dry`) changes nothing; no answer over HTTP
+//! shows a secret or changes anything; connections, waiting requests and their time have bounds.
+//!
+//! Absent: arguments, and how homes and shards are opened (crate `larimar`).
+//!
+//! | file | content |
+//! |---|---|
+//! | `description.rs` | a map in TOML, as a person writes it |
+//! | `home_address.rs` | where a home is, as it is typed |
+//! | `keys.rs` | keys as they are typed |
+//! | `operation.rs`, `recover.rs` | an operation over a home, and its outcome |
+//! | `outcome.rs` | outcomes as text and JSON |
+//! | `lint.rs`, `sample.rs` | advice about shard keys |
+//! | `serve/` | the map over HTTP |
+
+mod description;
+mod home_address;
+mod keys;
+mod lint;
+mod operation;
+mod outcome;
+mod recover;
+mod sample;
+mod serve;
+
+pub use description::{Description, MapDescription};
+pub use home_address::{HomeAddress, HomeAddressError};
+pub use keys::key_of;
+pub use lint::{Advice, lint};
+pub use operation::{Operation, OperationError, Run};
+pub use outcome::Outcome;
+pub use sample::{Sample, SampleError};
+pub use serve::listener::{Listening, serve_map};
