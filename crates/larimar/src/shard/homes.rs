@@ -1,7 +1,8 @@
 //! Opens homes and shards. Drivers of databases are behind features: a place that this build can't open is
 //! refused with the feature's name.
 
-use super::{Lookup, connections, file_text};
+use super::connections;
+use super::input::{Lookup, file_text};
 use crate::Failure;
 use crate::arguments::shard_arguments::{HomeArguments, ReachArguments};
 use base::file_lock::SystemFileLock;

@@ -4,6 +4,7 @@
 
 mod connections;
 mod homes;
+mod input;
 #[cfg(feature = "postgres")]
 mod password_file;
 mod serve_map;
@@ -13,14 +14,13 @@ use crate::arguments::shard_arguments::{
     ChangeArguments, DescribedArguments, HomeArguments, LintArguments, MapCommand, ReadArguments,
     RecoverArguments, ShardCommand,
 };
-use crate::bounded_file::read_text_bounded;
 use homes::Opener;
+use input::{Lookup, file_text};
 use settings_file::FILE_SIZE_BYTES_MAX;
 use shard_command::{Description, Operation, Run, Sample, lint};
 use shard_map::{Epoch, Name};
 use shard_store::LocalStores;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,9 +29,6 @@ use std::process::ExitCode;
 const EXIT_AMISS: u8 = 3;
 /// Bytes of a sample of keys, at most.
 const SAMPLE_SIZE_BYTES_MAX: usize = 256 << 20;
-
-/// Looks a variable of the environment up.
-type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// Does what was asked for.
 pub(crate) fn shard(command: &ShardCommand, environment: Lookup<'_>) -> Result<ExitCode, Failure> {
@@ -135,11 +132,6 @@ fn recovery(of: &RecoverArguments) -> Result<Task<'_>, Failure> {
 
 fn name(text: &str) -> Result<Name, Failure> {
     Name::parse(text).map_err(|error| Failure::of_settings(&error))
-}
-
-fn file_text(path: &Path, size_bytes_max: usize) -> Result<String, Failure> {
-    let failed = |error: std::io::Error| Failure::of_words(format!("{}: {error}", path.display()));
-    read_text_bounded(path, size_bytes_max).map_err(failed)
 }
 
 fn description(path: &Path) -> Result<Description, Failure> {

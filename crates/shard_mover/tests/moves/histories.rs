@@ -1,5 +1,5 @@
-//! Random histories: movers that race, are killed and go on, undo and move back, clients with old maps, places
-//! that fail; and the same with a fault on purpose, which must be found.
+//! Random histories: movers that race, are killed and go on, undo and move back, clients with old maps,
+//! places that fail; and the same with a fault on purpose, which must be found.
 
 use crate::clients::{Stop, client};
 use crate::gate::{Gate, Kind};
