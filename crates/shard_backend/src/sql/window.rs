@@ -81,7 +81,9 @@ mod tests {
         let name = |text| Name::parse(text).expect("a name");
         let mut map = MapBuilder::new(name("m"), KeyType::new([KeyKind::Int32]).expect("a type"));
         let here = || Placement::on(name("here"));
+        map.range(&[], Some(&[10.into()]), here()).expect("a range");
         map.range(&[10.into()], Some(&[20.into()]), here()).expect("a range");
+        map.range(&[20.into()], None, here()).expect("a range");
         map.pin(&[7.into()], here()).expect("a pin");
         let map = Arc::new(map.build().expect("a map"));
         let of = |key: i32| {
