@@ -34,7 +34,7 @@
 //! * a row's canonical encoding does not depend on the backend that gave it, and the digest of a set of rows
 //!   not on their order;
 //! * a sharded table's rows are written with the mapping that they are of; while clients may write a
-//!   mapping's rows, nothing is copied over them;
+//!   mapping's rows, nothing is copied over them; what is copied passes only while its move holds the claim;
 //! * batches have bounds in rows, bytes and rows that are looked at.
 //!
 //! Absent: a clock, a runtime; connections of applications; what decides when rows are moved.
@@ -46,16 +46,25 @@
 //! | `capability/` | what backends can do, and how rows may be moved between two |
 //! | `digest/` | canonical rows and their hash |
 //! | `backend/` | the trait; rows in memory |
+//! | `sql/` | what databases have in common |
+//! | `sqlite/`, `postgres/` | rows in a database (features `sqlite`, `postgres`) |
 
 mod backend;
 mod capability;
 mod digest;
 mod limits;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod schema;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod sql;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod value;
 
 pub use backend::backend::Backend;
 pub use backend::batch::{Batch, BatchBounds};
+pub use backend::claim::StoredClaim;
 pub use backend::error::BackendError;
 pub use backend::fence::FenceHold;
 pub use backend::memory::MemoryBackend;
@@ -68,10 +77,14 @@ pub use limits::{
     BATCH_BYTES_MAX, BATCH_LOOKED_AT_ROWS_MAX, BATCH_ROWS_MAX, NAME_BYTES_MAX, ROW_BYTES_MAX,
     TABLE_COLUMNS_MAX, TABLES_MAX,
 };
+#[cfg(feature = "postgres")]
+pub use postgres::backend::PostgresBackend;
 pub use schema::drift::{ActualColumn, ActualSchema, ActualTable, Drift, DriftKind, drift};
 pub use schema::fingerprint::Fingerprint;
 pub use schema::schema::{Schema, SchemaMapError};
 pub use schema::table::{Column, TableSchema};
+#[cfg(feature = "sqlite")]
+pub use sqlite::backend::SqliteBackend;
 pub use value::column_kind::ColumnKind;
 pub use value::row::{Row, RowError, RowKey};
 pub use value::value::Value;

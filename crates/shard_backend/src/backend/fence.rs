@@ -3,6 +3,7 @@
 //! What always holds: of two writers of a shardlet, a client's and a move's, at most one passes at a time; a
 //! write of a sharded table names the mapping that it writes.
 
+use super::claim::{Claimed, StoredClaim};
 use super::error::BackendError;
 use super::shardlet::Shardlet;
 use crate::schema::table::TableSchema;
@@ -15,8 +16,8 @@ use shard_store::{Access, LocalMapping, check_fence};
 pub enum FenceHold {
     /// The mapping is on the shard since this epoch, and online: a client's write.
     Open(Epoch),
-    /// The mapping takes no writes of clients: it is not on the shard, read-only or offline; and this claim
-    /// is the one that is stored. The write of a copy, or a delete after it: a late one is refused.
+    /// The mapping takes no writes of clients: it is not on the shard, read-only or offline; and this claim is
+    /// the one that is stored, and not released. The write of a copy, or a delete after it: a late one is refused.
     Closed(Epoch),
 }
 
@@ -28,7 +29,7 @@ impl FenceHold {
         map: &Name,
         mapping: &MappingId,
         here: Option<&LocalMapping>,
-        claim: Option<Epoch>,
+        claim: Option<StoredClaim>,
     ) -> Result<(), BackendError> {
         match self {
             FenceHold::Open(known) => check_fence(map, mapping, here, known, Access::Write)
@@ -37,17 +38,25 @@ impl FenceHold {
                 let (map, mapping) = (map.clone(), mapping.clone());
                 Err(BackendError::TakesWrites { place: place.to_owned(), map, mapping })
             }
-            FenceHold::Closed(given) if claim != Some(given) => {
-                let (place, map, mapping) = (place.to_owned(), map.clone(), mapping.clone());
-                Err(BackendError::Claimed { place, map, mapping, there: claim.unwrap_or_default(), given })
-            }
-            FenceHold::Closed(_) => Ok(()),
+            FenceHold::Closed(given) => Claimed { place, map, mapping }.check(claim, given),
         }
     }
 }
 
+/// What a shard has of a mapping, by the row of its fence.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) fn stored_mapping(place: &str, since: i64, state: &str) -> Result<LocalMapping, BackendError> {
+    let states = [State::Online, State::ReadOnly, State::Offline];
+    let Some(state) = states.into_iter().find(|known| known.to_string() == state) else {
+        let what = format!("its fence has a mapping in the state {state:?}, which is unknown");
+        return Err(shard_store::StoreError::refused(place, what).into());
+    };
+    // Bounds decide nothing here.
+    Ok(LocalMapping { high: None, state, since: Epoch(since.cast_unsigned()) })
+}
+
 /// Whether a row may be written with the shardlet: it is of its mapping, which a sharded table must have.
-pub(super) fn check_shardlet(
+pub(crate) fn check_shardlet(
     place: &str,
     table: &TableSchema,
     shardlet: &Shardlet,
@@ -69,7 +78,7 @@ pub(super) fn check_shardlet(
 }
 
 /// The shard key of a row's key.
-pub(super) fn shard_key<'a>(table: &TableSchema, key: &'a RowKey) -> &'a [KeyValue] {
+pub(crate) fn shard_key<'a>(table: &TableSchema, key: &'a RowKey) -> &'a [KeyValue] {
     key.values.get(..table.shard_key().len()).unwrap_or(&key.values)
 }
 
@@ -82,7 +91,8 @@ mod tests {
         let map = Name::parse("m").expect("a name");
         let here = |state, since| Some(LocalMapping { high: None, state, since: Epoch(since) });
         let passes = |hold: FenceHold, here: &Option<LocalMapping>| {
-            hold.check("place", &map, &MappingId::Virtual(3), here.as_ref(), Some(Epoch(9))).is_ok()
+            let claim = StoredClaim { epoch: Epoch(9), is_active: true };
+            hold.check("place", &map, &MappingId::Virtual(3), here.as_ref(), Some(claim)).is_ok()
         };
         for (here, open_of_7, closed) in [
             (None, false, true),
