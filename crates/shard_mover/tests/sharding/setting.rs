@@ -11,7 +11,7 @@ use shard_backend::{
     Backend, BatchBounds, Capabilities, DigestKey, FenceHold, MemoryBackend, Row, Schema, Shardlet, Value,
 };
 use shard_map::{
-    Catalog, Change, Hashed, KeyHash, KeyKind, KeyType, MapBuilder, Name, Placement, Shard, ShardMap,
+    Catalog, Change, Epoch, Hashed, KeyHash, KeyKind, KeyType, MapBuilder, Name, Placement, Shard, ShardMap,
 };
 use shard_mover::{Mover, MoverSettings, NamedDigestKey, Shards};
 use shard_store::{
@@ -69,6 +69,8 @@ pub(crate) struct Setting {
     pub(crate) wrong: Mutex<Option<String>>,
     pub(crate) is_over: AtomicBool,
     pub(crate) fault: Option<Fault>,
+    /// Whether shards have rows from the start that former placements left there.
+    pub(crate) has_stale: bool,
 }
 
 fn schema() -> Schema {
@@ -120,6 +122,7 @@ impl Setting {
         };
         let shards = SHARDS.map(shard).into();
         let records = Arc::new(MemoryRecords::new("the home", random.clone()));
+        let has_stale = random.next_u64().is_multiple_of(2);
         let setting = Arc::new(Setting {
             clock,
             random,
@@ -132,9 +135,13 @@ impl Setting {
             wrong: Mutex::default(),
             is_over: AtomicBool::new(false),
             fault,
+            has_stale,
         });
         let catalog = setting.create_map().await;
         setting.fill(&catalog).await;
+        if setting.has_stale {
+            setting.fill_stale(&catalog).await;
+        }
         setting
     }
 
@@ -170,6 +177,25 @@ impl Setting {
                 let mut ledger = self.ledger.lock();
                 let change = ledger.begin(id, Some("first".to_owned()));
                 ledger.end(id, change, Ending::Acknowledged);
+            }
+        }
+    }
+
+    /// Another text of a row that is there, and a row that the owner has no more.
+    async fn fill_stale(&self, catalog: &Catalog) {
+        let map = catalog.map("m").expect("it");
+        for tenant in 0..TENANTS {
+            let route = map.route(&[tenant.into()]).expect("a route");
+            let shardlet = Shardlet::new(map.clone(), route.mapping.clone()).expect("it");
+            for (shard, there) in self.shards.iter().filter(|(shard, _)| **shard != route.placement.shard) {
+                there.rows.claim(&shardlet, Epoch(1)).await.expect("claimed");
+                for (number, table) in TABLES.iter().enumerate() {
+                    let table = self.schema.table(table).expect("it");
+                    let stale = [FIRST_NUMBER, FIRST_NUMBER - 1].map(|of| row((number, tenant, of), "stale"));
+                    let written =
+                        there.rows.write(table, &shardlet, FenceHold::Closed(Epoch(1)), &stale).await;
+                    written.unwrap_or_else(|error| panic!("{shard}: {error}"));
+                }
             }
         }
     }

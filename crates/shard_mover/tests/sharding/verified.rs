@@ -79,7 +79,7 @@ async fn check(setting: &Setting, key: &str, tables: &[TableReport]) -> Result<(
     let shardlet = Shardlet::new(map.clone(), mapping).expect("it");
     for side in [&order.from, &order.to] {
         let mut found = BTreeMap::new();
-        for (number, (table, report)) in TABLES.iter().zip(tables).enumerate() {
+        for (number, table) in TABLES.iter().enumerate() {
             let mut hasher = RowHasher::new(&digest_key(), setting.schema.table(table).expect("it"));
             let mut digest = TableDigest::default();
             for row in setting.shards[side].rows.contents(table) {
@@ -89,7 +89,10 @@ async fn check(setting: &Setting, key: &str, tables: &[TableReport]) -> Result<(
                     found.insert(id, text);
                 }
             }
-            if (digest.rows, format!("{:032x}", digest.sum)) != (report.rows, report.digest.clone()) {
+            let certified = tables.iter().find(|report| report.table == *table);
+            if let Some(report) = certified
+                && (digest.rows, format!("{:032x}", digest.sum)) != (report.rows, report.digest.clone())
+            {
                 return Err(format!("{key}: `{side}` has {digest} of {table}, and certified is {report:?}"));
             }
         }
