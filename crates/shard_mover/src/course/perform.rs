@@ -3,6 +3,7 @@
 //! What always holds: a claim comes before what it is to keep out. The source is claimed before its clients
 //! are refused, so that no late write of a copy that once brought the rows there lands while they are read;
 //! the target is claimed by the mark's epoch before the first row, and by the placement's before it is open.
+//! While the mapping was read-only clients read it on the source; those signatures end before it is open, too.
 
 use super::choose_action::Action;
 use super::map_changes::own_changes;
@@ -36,13 +37,13 @@ impl Mover {
                 let source = self.side(&order.from, of, watch)?;
                 self.claim(&source, mark).await?;
                 self.publish(of, watch, mark, &[&order.from]).await?;
-                self.wait_for_writers(of, &source, progress).await;
+                self.wait_for_signatures(of, &[&source], progress).await;
                 Some(MoveState::Drained)
             }
             Action::Claim(mark) => {
                 let target = self.side(&order.to, of, watch)?;
                 self.claim(&target, mark).await?;
-                self.wait_for_writers(of, &target, progress).await;
+                self.wait_for_signatures(of, &[&target], progress).await;
                 Some(MoveState::Claimed)
             }
             Action::Copy(mark) => Some(self.copy_all(of, mark, watch, progress).await?),
@@ -117,10 +118,10 @@ impl Mover {
         if self.settings.planted.is(PlantedFault::OneClaim) { Epoch(1) } else { epoch }
     }
 
-    /// Waits until signatures have ended that were made before, if that is how the side is fenced. A mover
-    /// that goes on after a kill waits anew: it does not know when the former one began.
-    async fn wait_for_writers(&self, of: &Move, side: &Side, progress: &ProgressSink) {
-        let is_needed = side.backend.capabilities().fence == Fence::Expires;
+    /// Waits until signatures have ended that were made before, if that is how one of the sides is fenced. A
+    /// mover that goes on after a kill waits anew: it does not know when the former one began.
+    async fn wait_for_signatures(&self, of: &Move, sides: &[&Side], progress: &ProgressSink) {
+        let is_needed = sides.iter().any(|side| side.backend.capabilities().fence == Fence::Expires);
         if is_needed && !self.settings.planted.is(PlantedFault::NoWait) {
             let wait = self.settings.expires_after.saturating_add(self.settings.clock_bound);
             let (id, phase) = (of.id.clone(), Phase::Waiting);
@@ -152,7 +153,8 @@ impl Mover {
         Ok(())
     }
 
-    /// Before the target is open: no late write of the copy passes any more, and readers find it there.
+    /// Before the target is open: no late write of the copy passes any more, readers find it there, and no
+    /// signature is left by which the source is read: its rows grow old from the first write on.
     async fn settle(
         &self,
         of: &Move,
@@ -164,7 +166,9 @@ impl Mover {
         if let Ok(target) = self.side(&of.order.to, of, watch) {
             self.claim(&target, claim).await?;
             self.publish(of, watch, claim, &[]).await?;
-            self.wait_for_writers(of, &target, progress).await;
+            let source = self.side(&of.order.from, of, watch).ok();
+            let sides: Vec<&Side> = source.iter().chain([&target]).collect();
+            self.wait_for_signatures(of, &sides, progress).await;
         }
         Ok(())
     }
@@ -190,7 +194,7 @@ impl Mover {
     ) -> Result<u64, MoveError> {
         let side = self.side(shard, of, watch)?;
         self.claim(&side, claim).await?;
-        self.wait_for_writers(of, &side, progress).await;
+        self.wait_for_signatures(of, &[&side], progress).await;
         let meter = Meter::new(&of.id, progress, Phase::Deleting, of.order.rows, self.clock.monotonic());
         let mut count = 0;
         for table in self.schema.tables().filter(|table| table.is_sharded()) {

@@ -9,5 +9,6 @@ mod former;
 mod gate;
 mod histories;
 mod kills;
+mod readers;
 mod rot;
 mod shards;
