@@ -2,6 +2,10 @@
 
 use super::choose_action::Wish;
 use crate::error::MoveError;
+use crate::integrity::check::CheckSink;
+use crate::integrity::finding::IntegrityReport;
+use crate::integrity::repair::{RepairPlan, RepairReport};
+use crate::integrity::rules::Rules;
 use crate::log::id::MoveId;
 use crate::log::move_log::MoveLog;
 use crate::log::state::Move;
@@ -31,12 +35,12 @@ pub struct Shards {
 /// other processes.
 #[derive(Clone)]
 pub struct Mover {
-    pub(super) home: CatalogHome,
-    pub(super) log: MoveLog,
-    pub(super) shards: Shards,
-    pub(super) schema: Arc<Schema>,
-    pub(super) settings: MoverSettings,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(crate) home: CatalogHome,
+    pub(crate) log: MoveLog,
+    pub(crate) shards: Shards,
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) settings: MoverSettings,
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Mover {
@@ -82,6 +86,20 @@ impl Mover {
     /// All moves, the oldest first.
     pub async fn moves(&self) -> Result<Vec<Move>, MoveError> {
         self.log.all().await
+    }
+
+    /// Checks rules over all shards of the map, and changes nothing.
+    pub async fn check_integrity(
+        &self,
+        rules: &Rules,
+        progress: &CheckSink,
+    ) -> Result<IntegrityReport, MoveError> {
+        self.check_rules(rules, progress).await
+    }
+
+    /// Deletes copies of rows from shards that the map does not name for them.
+    pub async fn repair(&self, plan: &RepairPlan) -> Result<RepairReport, MoveError> {
+        self.repair_rows(plan).await
     }
 
     /// The home of the map.
