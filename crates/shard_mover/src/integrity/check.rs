@@ -12,7 +12,6 @@ use super::rules::Rules;
 use crate::course::mover::Mover;
 use crate::course::observe::mapping_of;
 use crate::error::MoveError;
-use crate::limits::PARENT_KEYS_MAX;
 use crate::log::state::Move;
 use crate::plan::refusal::Refusal;
 use crate::rows::side::Side;
@@ -76,9 +75,10 @@ impl Mover {
                 check_placed(table, &judged, rules, &mut report, shown).await?;
             }
         }
+        let keys_max = self.settings.parent_keys_max;
         for rule in &rules.orphans {
             let shown = |rows| progress(CheckProgress { at: format!("rule {}", rule.name), rows });
-            check_orphans(rule, &self.schema, &judged, PARENT_KEYS_MAX, &mut report, shown).await?;
+            check_orphans(rule, &self.schema, &judged, keys_max, &mut report, shown).await?;
         }
         report.is_of_old_map = self.home.refresh(&catalog).await?.epoch() != catalog.epoch();
         Ok(report)

@@ -9,7 +9,7 @@
 //! * before each batch the map is read again, and once it was changed the repair of the mapping ends. The claim
 //!   is released at the end, so that no late delete lands.
 
-use super::finding::{ForeignPlace, ForeignRows, IntegrityReport};
+use super::finding::{ForeignRows, IntegrityReport};
 use super::merged::{Merged, bounds_of};
 use crate::course::mover::Mover;
 use crate::course::observe::mapping_of;
