@@ -13,6 +13,7 @@
 //! | `keys.rs` | keys as they are typed |
 //! | `operation.rs`, `recover.rs` | an operation over a home, and its outcome |
 //! | `outcome.rs` | outcomes as text and JSON |
+//! | `moves/` | plans, moves and rules of integrity |
 //! | `lint.rs`, `sample.rs` | advice about shard keys |
 //! | `serve/` | the map over HTTP |
 
@@ -20,6 +21,7 @@ mod description;
 mod home_address;
 mod keys;
 mod lint;
+mod moves;
 mod operation;
 mod outcome;
 mod recover;
@@ -31,6 +33,11 @@ pub use home_address::{HomeAddress, HomeAddressError};
 pub use keys::key_of;
 pub use lint::{Advice, lint};
 pub use operation::{Operation, OperationError, Run};
+pub use moves::document::{PlanDocument, PlanDocumentError};
+pub use moves::operation::{MoveOperation, MoveRun, Sinks};
+pub use moves::outcome::{MoveOutcome, Planned};
+pub use moves::progress_text::progress_text;
+pub use moves::request::PlanRequest;
 pub use outcome::Outcome;
 pub use sample::{Sample, SampleError};
 pub use serve::listener::{Listening, serve_map};

@@ -11,6 +11,7 @@ use shard_map::{
     Catalog, CatalogError, Change, ChangeError, Diff, Epoch, KeyError, KeyType, KeyValue, MapChange,
     MappingId, Name, ShardMap,
 };
+use shard_mover::MoveError;
 use shard_store::{
     CatalogHome, HomeError, LocalStores, PublishError, RecoverError, StoreError, differences, read_copies,
 };
@@ -100,6 +101,25 @@ pub enum OperationError {
     /// The texts are no key of the map.
     #[error("map `{0}`: {1}")]
     Key(Name, KeyError),
+    /// A move, a plan or a check failed.
+    #[error(transparent)]
+    Move(#[from] MoveError),
+    /// A key of no mapping.
+    #[error("map `{0}`: {1}")]
+    NoRoute(Name, String),
+    /// The map was changed since the plan.
+    #[error("catalog `{catalog}` is at epoch {there}, and the plan is of epoch {planned} or another catalog; plan anew")]
+    OldPlan {
+        /// The catalog.
+        catalog: Name,
+        /// The plan's epoch.
+        planned: Epoch,
+        /// The home's.
+        there: Epoch,
+    },
+    /// The plan was made with another schema.
+    #[error("the plan was made with another schema; give the same one, or plan anew")]
+    OtherSchema,
     /// The catalog that comes out is not right.
     #[error(transparent)]
     Catalog(#[from] CatalogError),

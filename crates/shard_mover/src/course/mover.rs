@@ -9,12 +9,13 @@ use crate::integrity::rules::Rules;
 use crate::log::id::MoveId;
 use crate::log::move_log::MoveLog;
 use crate::log::state::Move;
+use crate::plan::facts::{Facts, PlanSettings};
 use crate::plan::plan::PlannedMove;
 use crate::progress::ProgressSink;
 use crate::settings::MoverSettings;
 use base::{Clock, Random};
 use shard_backend::{Backend, Schema};
-use shard_map::Name;
+use shard_map::{Catalog, Name};
 use shard_store::{CatalogHome, LocalStores, Records};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -86,6 +87,12 @@ impl Mover {
     /// All moves, the oldest first.
     pub async fn moves(&self) -> Result<Vec<Move>, MoveError> {
         self.log.all().await
+    }
+
+    /// What plans for a catalog are made of: sizes are measured on the shards that have the mappings. The
+    /// catalog is the home's, or what changes that move nothing make of it.
+    pub async fn facts(&self, catalog: &Catalog, settings: PlanSettings) -> Result<Facts, MoveError> {
+        self.measure(catalog, settings).await
     }
 
     /// Checks rules over all shards of the map, and changes nothing.

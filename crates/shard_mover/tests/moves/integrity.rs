@@ -190,3 +190,21 @@ fn a_repair_that_was_killed_is_done_again() {
         });
     }
 }
+
+#[test]
+fn sizes_are_of_the_rows_that_the_map_has_there() {
+    in_world(5, async |env| {
+        let setting = Setting::new(&env, [Capabilities::POSTGRES; 3]).await;
+        let mover = mover(&setting, &env);
+        let catalog = setting.home().load().await.expect("a catalog");
+        let facts = mover.facts(&catalog, Default::default()).await.expect("measured");
+        let map = catalog.map("m").expect("it");
+        // Four rows in two tables of each tenant.
+        let mut expected = std::collections::BTreeMap::new();
+        for tenant in 0..TENANTS {
+            *expected.entry(map.route(&[tenant.into()]).expect("a route").mapping).or_insert(0) += 8;
+        }
+        let found = facts.sizes.into_iter().map(|((_, mapping), size)| (mapping, size.rows));
+        assert_eq!(found.collect::<std::collections::BTreeMap<_, _>>(), expected);
+    });
+}

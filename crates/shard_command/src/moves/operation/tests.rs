@@ -1,0 +1,1 @@
+//! Plans, moves and checks over shards in memory.
