@@ -46,12 +46,20 @@
 //! | `capability/` | what backends can do, and how rows may be moved between two |
 //! | `digest/` | canonical rows and their hash |
 //! | `backend/` | the trait; rows in memory |
+//! | `sql/` | what databases have in common |
+//! | `sqlite/`, `postgres/` | rows in a database (features `sqlite`, `postgres`) |
 
 mod backend;
 mod capability;
 mod digest;
 mod limits;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod schema;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod sql;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod value;
 
 pub use backend::backend::Backend;
@@ -73,6 +81,8 @@ pub use schema::drift::{ActualColumn, ActualSchema, ActualTable, Drift, DriftKin
 pub use schema::fingerprint::Fingerprint;
 pub use schema::schema::{Schema, SchemaMapError};
 pub use schema::table::{Column, TableSchema};
+#[cfg(feature = "sqlite")]
+pub use sqlite::backend::SqliteBackend;
 pub use value::column_kind::ColumnKind;
 pub use value::row::{Row, RowError, RowKey};
 pub use value::value::Value;

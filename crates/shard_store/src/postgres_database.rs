@@ -47,12 +47,13 @@ impl PostgresDatabase {
         PostgresDatabase { config, place, surroundings, client: Arc::default() }
     }
 
-    pub(crate) fn place(&self) -> &str {
+    /// Where it is, for messages.
+    pub fn place(&self) -> &str {
         &self.place
     }
 
     /// Runs a transaction and commits it.
-    pub(crate) async fn run<T, F>(&self, change: F) -> Result<T, StoreError>
+    pub async fn run<T, F>(&self, change: F) -> Result<T, StoreError>
     where
         T: Send,
         F: for<'a> FnOnce(&'a Transaction<'a>) -> BoxFuture<'a, Result<T, tokio_postgres::Error>> + Send,

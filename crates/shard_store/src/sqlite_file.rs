@@ -33,12 +33,13 @@ impl SqliteFile {
         SqliteFile { path: path.to_owned(), place, connection: Arc::default(), thread }
     }
 
-    pub(crate) fn place(&self) -> &str {
+    /// Where it is, for messages.
+    pub fn place(&self) -> &str {
         &self.place
     }
 
     /// Runs a transaction that changes something. A failure before its commit did nothing.
-    pub(crate) async fn change<T: Send + 'static>(
+    pub async fn change<T: Send + 'static>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -51,9 +52,23 @@ impl SqliteFile {
     }
 
     /// Reads from a table; none if there is no such table, or no database.
-    pub(crate) async fn read<T: Send + 'static>(
+    pub async fn read<T: Send + 'static>(
         &self,
-        table: &'static str,
+        table: &str,
+        query: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error> + Send + 'static,
+    ) -> Result<Option<T>, StoreError> {
+        let table = table.to_owned();
+        let found = self.read_any(move |transaction| {
+            let select = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+            let count: i64 = transaction.query_row(select, [table], |row| row.get(0))?;
+            if count == 0 { Ok(None) } else { query(transaction).map(Some) }
+        });
+        Ok(found.await?.flatten())
+    }
+
+    /// Reads at one instant; none if there is no database.
+    pub async fn read_any<T: Send + 'static>(
+        &self,
         query: impl FnOnce(&Transaction<'_>) -> Result<T, rusqlite::Error> + Send + 'static,
     ) -> Result<Option<T>, StoreError> {
         let file = self.clone();
@@ -62,11 +77,7 @@ impl SqliteFile {
             if slot.is_none() && !file.path.exists() {
                 return Ok(None);
             }
-            file.run_here(&mut slot, TransactionBehavior::Deferred, |transaction| {
-                let select = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?1";
-                let count: i64 = transaction.query_row(select, [table], |row| row.get(0))?;
-                if count == 0 { Ok(None) } else { query(transaction).map(Some) }
-            })
+            file.run_here(&mut slot, TransactionBehavior::Deferred, query).map(Some)
         };
         on_thread(&self.thread, "SQLite", work).await.unwrap_or_else(|| Err(self.gone()))
     }

@@ -81,7 +81,7 @@ pub trait Backend: Send + Sync + 'static {
 }
 
 /// Whether a batch has not too many rows.
-pub(super) fn check_count(place: &str, count: usize) -> Result<(), BackendError> {
+pub(crate) fn check_count(place: &str, count: usize) -> Result<(), BackendError> {
     match count <= BATCH_ROWS_MAX {
         true => Ok(()),
         false => Err(BackendError::Batch { place: place.to_owned(), count, max: BATCH_ROWS_MAX }),

@@ -37,7 +37,7 @@ pub struct Batch {
 }
 
 /// A batch that is being filled.
-pub(super) struct BatchFill {
+pub(crate) struct BatchFill {
     bounds: BatchBounds,
     rows: Vec<Row>,
     size_bytes: usize,
@@ -46,7 +46,7 @@ pub(super) struct BatchFill {
 }
 
 impl BatchFill {
-    pub(super) fn new(bounds: BatchBounds) -> Self {
+    pub(crate) fn new(bounds: BatchBounds) -> Self {
         let bounds = BatchBounds {
             rows_max: bounds.rows_max.clamp(1, BATCH_ROWS_MAX),
             bytes_max: bounds.bytes_max.min(BATCH_BYTES_MAX),
@@ -56,18 +56,18 @@ impl BatchFill {
     }
 
     /// Whether it takes no further row.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.rows.len() >= self.bounds.rows_max || self.looked_at >= self.bounds.looked_at_rows_max
     }
 
     /// Passes over a row of another shardlet.
-    pub(super) fn pass(&mut self, key: RowKey) {
+    pub(crate) fn pass(&mut self, key: RowKey) {
         self.looked_at += 1;
         self.last = Some(key);
     }
 
     /// Takes a row; false if it does not fit, and the batch is complete without it.
-    pub(super) fn take(&mut self, key: RowKey, row: Row) -> bool {
+    pub(crate) fn take(&mut self, key: RowKey, row: Row) -> bool {
         let size_bytes = self.size_bytes.saturating_add(row.size_bytes());
         if size_bytes > self.bounds.bytes_max && !self.rows.is_empty() {
             return false;
@@ -79,7 +79,7 @@ impl BatchFill {
     }
 
     /// The batch; at the end of the table nothing follows.
-    pub(super) fn finish(self, is_at_end: bool) -> Batch {
+    pub(crate) fn finish(self, is_at_end: bool) -> Batch {
         Batch { rows: self.rows, next: self.last.filter(|_| !is_at_end) }
     }
 }

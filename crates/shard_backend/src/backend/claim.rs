@@ -21,15 +21,15 @@ pub struct StoredClaim {
 
 /// The mapping that a message names.
 #[derive(Clone, Copy)]
-pub(super) struct Claimed<'a> {
-    pub(super) place: &'a str,
-    pub(super) map: &'a Name,
-    pub(super) mapping: &'a MappingId,
+pub(crate) struct Claimed<'a> {
+    pub(crate) place: &'a str,
+    pub(crate) map: &'a Name,
+    pub(crate) mapping: &'a MappingId,
 }
 
 impl Claimed<'_> {
     /// What is stored after a claim; none if it is stored already.
-    pub(super) fn claim(
+    pub(crate) fn claim(
         self,
         there: Option<StoredClaim>,
         given: Epoch,
@@ -43,7 +43,7 @@ impl Claimed<'_> {
     }
 
     /// Whether the writes of a claim pass.
-    pub(super) fn check(self, there: Option<StoredClaim>, given: Epoch) -> Result<(), BackendError> {
+    pub(crate) fn check(self, there: Option<StoredClaim>, given: Epoch) -> Result<(), BackendError> {
         match there {
             Some(there) if there.epoch != given => Err(self.other(there.epoch, given)),
             Some(there) if !there.is_active => Err(self.released(given)),
@@ -64,7 +64,7 @@ impl Claimed<'_> {
 }
 
 /// What is stored after a release; none if it is without effect.
-pub(super) fn release(there: Option<StoredClaim>, given: Epoch) -> Option<StoredClaim> {
+pub(crate) fn release(there: Option<StoredClaim>, given: Epoch) -> Option<StoredClaim> {
     let there = there.filter(|there| there.epoch == given && there.is_active)?;
     Some(StoredClaim { is_active: false, ..there })
 }

@@ -43,8 +43,20 @@ impl FenceHold {
     }
 }
 
+/// What a shard has of a mapping, by the row of its fence.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) fn stored_mapping(place: &str, since: i64, state: &str) -> Result<LocalMapping, BackendError> {
+    let states = [State::Online, State::ReadOnly, State::Offline];
+    let Some(state) = states.into_iter().find(|known| known.to_string() == state) else {
+        let what = format!("its fence has a mapping in the state {state:?}, which is unknown");
+        return Err(shard_store::StoreError::refused(place, what).into());
+    };
+    // Bounds decide nothing here.
+    Ok(LocalMapping { high: None, state, since: Epoch(since.cast_unsigned()) })
+}
+
 /// Whether a row may be written with the shardlet: it is of its mapping, which a sharded table must have.
-pub(super) fn check_shardlet(
+pub(crate) fn check_shardlet(
     place: &str,
     table: &TableSchema,
     shardlet: &Shardlet,
@@ -66,7 +78,7 @@ pub(super) fn check_shardlet(
 }
 
 /// The shard key of a row's key.
-pub(super) fn shard_key<'a>(table: &TableSchema, key: &'a RowKey) -> &'a [KeyValue] {
+pub(crate) fn shard_key<'a>(table: &TableSchema, key: &'a RowKey) -> &'a [KeyValue] {
     key.values.get(..table.shard_key().len()).unwrap_or(&key.values)
 }
 

@@ -1,0 +1,1 @@
+//! The rows of a shard that is a Postgres database.

@@ -1,0 +1,6 @@
+//! The rows of a shard that is a SQLite database.
+
+pub(crate) mod backend;
+mod fence;
+mod schema;
+mod value;
