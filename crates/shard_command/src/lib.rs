@@ -34,7 +34,7 @@ pub use keys::key_of;
 pub use lint::{Advice, lint};
 pub use operation::{Operation, OperationError, Run};
 pub use moves::document::{PlanDocument, PlanDocumentError};
-pub use moves::operation::{MoveOperation, MoveRun, Sinks};
+pub use moves::operation::{MoveOperation, MoveRun, Sinks, status};
 pub use moves::outcome::{MoveOutcome, Planned};
 pub use moves::progress_text::progress_text;
 pub use moves::request::PlanRequest;

@@ -107,6 +107,9 @@ pub enum OperationError {
     /// A key of no mapping.
     #[error("map `{0}`: {1}")]
     NoRoute(Name, String),
+    /// There is no such move.
+    #[error("there is no move {0}; `larimar shard status` lists all")]
+    NoMove(String),
     /// The map was changed since the plan.
     #[error("catalog `{catalog}` is at epoch {there}, and the plan is of epoch {planned} or another catalog; plan anew")]
     OldPlan {

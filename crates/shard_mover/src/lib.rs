@@ -38,7 +38,7 @@ mod settings;
 
 pub use certificate::{Certificate, CertificateEpochs, CertificateSubject, CertificateTimes};
 pub use course::choose_action::Wish;
-pub use course::mover::{Backends, Mover, Shards};
+pub use course::mover::{Backends, Mover, Shards, moves_beside};
 pub use error::MoveError;
 pub use integrity::check::{CheckProgress, CheckSink};
 pub use integrity::finding::{Finding, FindingKind, ForeignPlace, ForeignRows, IntegrityReport};

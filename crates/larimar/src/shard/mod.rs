@@ -4,8 +4,10 @@
 
 mod connections;
 mod homes;
+mod moves;
 #[cfg(feature = "postgres")]
 mod password_file;
+mod progress_lines;
 mod serve_map;
 
 use crate::Failure;
@@ -39,6 +41,12 @@ pub(crate) fn shard(command: &ShardCommand, environment: Lookup<'_>) -> Result<E
     let runtime = runtime.map_err(|error| Failure::of_work(&error))?;
     match command {
         ShardCommand::ServeMap(arguments) => runtime.block_on(serve_map::serve(arguments, environment)),
+        ShardCommand::Plan(command) => runtime.block_on(moves::plan(command, environment)),
+        ShardCommand::Apply(arguments) => runtime.block_on(moves::apply(arguments, environment)),
+        ShardCommand::Undo(arguments) => runtime.block_on(moves::undo(arguments, environment)),
+        ShardCommand::Status(arguments) => runtime.block_on(moves::status(arguments, environment)),
+        ShardCommand::Verify(arguments) => runtime.block_on(moves::verify(arguments, environment)),
+        ShardCommand::Repair(arguments) => runtime.block_on(moves::repair(arguments, environment)),
         ShardCommand::Map(command) => match &**command {
             MapCommand::Lint(arguments) => run_lint(arguments),
             command => runtime.block_on(run_operation(command, environment)),

@@ -7,12 +7,14 @@ use super::document::PlanDocument;
 use super::outcome::{MoveOutcome, Planned};
 use super::request::PlanRequest;
 use crate::operation::OperationError;
+use base::{Clock, Random};
 use shard_map::{Catalog, Change, Name};
 use shard_mover::{
     CheckSink, Move, MoveError, MoveId, MoveState, Mover, Plan, PlanSettings, ProgressSink, Refusal,
-    RefusedMove, Rules, plan_repair,
+    RefusedMove, Rules, moves_beside, plan_repair,
 };
-use shard_store::LocalStores;
+use shard_store::{LocalStores, Records};
+use std::sync::Arc;
 
 /// What is done.
 #[derive(Clone, Debug)]
@@ -28,8 +30,6 @@ pub enum MoveOperation {
     },
     /// Undoes these moves, or all that are not switched yet.
     Undo(Vec<MoveId>),
-    /// Shows these moves, or all.
-    Status(Vec<MoveId>),
     /// Checks rules.
     Verify(Rules),
     /// Checks rules, and deletes copies of rows from wrong shards.
@@ -68,7 +68,6 @@ impl MoveOperation {
                 apply(run, plan.as_deref(), *delete_sources, sinks.moves).await
             }
             MoveOperation::Undo(ids) => undo(run, ids, sinks.moves).await,
-            MoveOperation::Status(ids) => Ok(MoveOutcome::Status(read(run, ids).await?)),
             MoveOperation::Verify(rules) => {
                 Ok(MoveOutcome::Checked(run.mover.check_integrity(rules, sinks.checks).await?))
             }
@@ -212,6 +211,20 @@ async fn read(run: &MoveRun, ids: &[MoveId]) -> Result<Vec<Move>, OperationError
         moves.push(run.mover.read(id).await?);
     }
     Ok(moves)
+}
+
+/// These moves as they are, or all; beside a home whose schema need not be known.
+pub async fn status(
+    records: Arc<dyn Records>,
+    outside: (Arc<dyn Clock>, Arc<dyn Random>),
+    ids: &[MoveId],
+) -> Result<MoveOutcome, OperationError> {
+    let mut moves = moves_beside(records, outside).await?;
+    if let Some(id) = ids.iter().find(|id| moves.iter().all(|of| of.id != **id)) {
+        return Err(OperationError::NoMove(id.to_string()));
+    }
+    moves.retain(|of| ids.is_empty() || ids.contains(&of.id));
+    Ok(MoveOutcome::Status(moves))
 }
 
 #[cfg(test)]

@@ -44,6 +44,14 @@ pub struct Mover {
     pub(crate) clock: Arc<dyn Clock>,
 }
 
+/// All moves beside a map's home, the oldest first.
+pub async fn moves_beside(
+    records: Arc<dyn Records>,
+    (clock, random): (Arc<dyn Clock>, Arc<dyn Random>),
+) -> Result<Vec<Move>, MoveError> {
+    MoveLog { records, clock, random }.all().await
+}
+
 impl Mover {
     /// `records` is the place of the map's home.
     pub fn new(
