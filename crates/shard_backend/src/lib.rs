@@ -77,6 +77,8 @@ pub use limits::{
     BATCH_BYTES_MAX, BATCH_LOOKED_AT_ROWS_MAX, BATCH_ROWS_MAX, NAME_BYTES_MAX, ROW_BYTES_MAX,
     TABLE_COLUMNS_MAX, TABLES_MAX,
 };
+#[cfg(feature = "postgres")]
+pub use postgres::backend::PostgresBackend;
 pub use schema::drift::{ActualColumn, ActualSchema, ActualTable, Drift, DriftKind, drift};
 pub use schema::fingerprint::Fingerprint;
 pub use schema::schema::{Schema, SchemaMapError};

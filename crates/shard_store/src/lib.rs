@@ -64,7 +64,7 @@ pub use local::fence::{Access, Refusal, check_fence};
 pub use local::local_store::{LocalStore, Replaced, Revision, StoredCopy};
 pub use local::memory::MemoryLocal;
 #[cfg(feature = "postgres")]
-pub use local::postgres::PostgresLocal;
+pub use local::postgres::{POSTGRES_SHARD_TABLES, PostgresLocal};
 #[cfg(feature = "sqlite")]
 pub use local::sqlite::SqliteLocal;
 pub use local::table::TableLocal;

@@ -55,6 +55,12 @@ impl BatchFill {
         BatchFill { bounds, rows: Vec::new(), size_bytes: 0, looked_at: 0, last: None }
     }
 
+    /// Its bounds, within what is allowed.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn bounds(&self) -> BatchBounds {
+        self.bounds
+    }
+
     /// Whether it takes no further row.
     pub(crate) fn is_full(&self) -> bool {
         self.rows.len() >= self.bounds.rows_max || self.looked_at >= self.bounds.looked_at_rows_max

@@ -62,6 +62,12 @@ impl Shardlet {
         self.high.as_deref()
     }
 
+    /// Whether many rows within its bounds may be of other shardlets.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn is_scattered(&self) -> bool {
+        matches!(self.of, Some((_, MappingId::Virtual(_))))
+    }
+
     /// Whether it has the rows of a shard key.
     pub fn holds(&self, shard_key: &[KeyValue]) -> bool {
         match &self.of {

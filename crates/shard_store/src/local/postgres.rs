@@ -12,9 +12,9 @@ use base::BoxFuture;
 use std::collections::BTreeMap;
 use tokio_postgres::{Error, Transaction};
 
-/// Two sessions that make the tables at one time would collide in the catalog of Postgres, so they take
-/// turns.
-const TABLES: &str = "
+/// Makes the tables of a shard that are missing. Two sessions that make them at one time would collide in the
+/// catalog of Postgres, so they take turns.
+pub const POSTGRES_SHARD_TABLES: &str = "
     SELECT pg_advisory_xact_lock(7310577386914342961);
     CREATE TABLE IF NOT EXISTS larimar_shard (
         one integer PRIMARY KEY CHECK (one = 1), revision bigint NOT NULL, copy text);
@@ -76,7 +76,7 @@ async fn replace(
     new: BTreeMap<FenceKey, FenceValue>,
 ) -> Result<Replaced, Error> {
     if !has_tables(transaction).await? {
-        transaction.batch_execute(TABLES).await?;
+        transaction.batch_execute(POSTGRES_SHARD_TABLES).await?;
     }
     // Readers and writers of data go on; another replacement waits.
     transaction.batch_execute("LOCK TABLE larimar_shard IN SHARE ROW EXCLUSIVE MODE").await?;
