@@ -229,8 +229,8 @@ impl Opener<'_> {
         Ok(Arc::new(shard_store::PostgresRecords::new(self.postgres(url)?)))
     }
 
-    fn postgres_backend(&self, _: &str) -> Result<Arc<dyn Backend>, String> {
-        Err("rows of Postgres shards can't be reached yet".to_owned())
+    fn postgres_backend(&self, url: &str) -> Result<Arc<dyn Backend>, String> {
+        Ok(Arc::new(shard_backend::PostgresBackend::new(self.postgres(url)?)))
     }
 
     fn postgres_local(&self, url: &str) -> Result<Arc<dyn LocalStore>, String> {
