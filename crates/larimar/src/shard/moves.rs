@@ -167,9 +167,10 @@ async fn finish(
 
 /// Runs until the end, or until a signal; none after a signal.
 async fn run(opened: &Opened, operation: &MoveOperation) -> Result<Option<MoveOutcome>, Failure> {
-    let lines = ProgressLines::new();
-    let moves = |of: shard_mover::Progress| lines.of_move(&of);
-    let checks = |of: shard_mover::CheckProgress| lines.of_check(&of);
+    let lines = Arc::new(ProgressLines::new());
+    let (of_moves, of_checks) = (lines.clone(), lines.clone());
+    let moves = move |of: shard_mover::Progress| of_moves.of_move(&of);
+    let checks = move |of: shard_mover::CheckProgress| of_checks.of_check(&of);
     let sinks = Sinks { moves: &moves, checks: &checks };
     let mut ended = signal(SignalKind::terminate()).map_err(|error| Failure::of_work(&error))?;
     let outcome = tokio::select! {
