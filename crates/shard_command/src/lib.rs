@@ -14,6 +14,7 @@
 //! | `operation.rs`, `recover.rs` | an operation over a home, and its outcome |
 //! | `run.rs` | what they run on, and their errors |
 //! | `outcome.rs` | outcomes as text and JSON |
+//! | `moves/` | plans, moves and rules of integrity |
 //! | `lint.rs`, `sample.rs` | advice about shard keys |
 //! | `serve/` | the map over HTTP |
 
@@ -21,6 +22,7 @@ mod description;
 mod home_address;
 mod keys;
 mod lint;
+mod moves;
 mod operation;
 mod outcome;
 mod recover;
@@ -32,6 +34,11 @@ pub use description::{Description, MapDescription};
 pub use home_address::{HomeAddress, HomeAddressError};
 pub use keys::key_of;
 pub use lint::{Advice, lint};
+pub use moves::document::{PlanDocument, PlanDocumentError};
+pub use moves::operation::{MoveOperation, MoveRun, Sinks, status};
+pub use moves::outcome::{MoveOutcome, Planned};
+pub use moves::progress_text::progress_text;
+pub use moves::request::PlanRequest;
 pub use operation::Operation;
 pub use outcome::Outcome;
 pub use run::{OperationError, Run};

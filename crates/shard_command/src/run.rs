@@ -2,7 +2,8 @@
 //!
 //! What always holds: an error is one line that says what to do, as far as that is known.
 
-use shard_map::{CatalogError, ChangeError, KeyError, Name};
+use shard_map::{CatalogError, ChangeError, Epoch, KeyError, Name};
+use shard_mover::MoveError;
 use shard_store::{CatalogHome, HomeError, LocalStores, PublishError, RecoverError, StoreError};
 
 /// What operations run on.
@@ -59,6 +60,30 @@ pub enum OperationError {
     /// The texts are no key of the map.
     #[error("map `{0}`: {1}")]
     Key(Name, KeyError),
+    /// A move, a plan or a check failed.
+    #[error(transparent)]
+    Move(#[from] MoveError),
+    /// A key of no mapping.
+    #[error("map `{0}`: {1}")]
+    NoRoute(Name, String),
+    /// There is no such move.
+    #[error("there is no move {0}; `larimar shard status` lists all")]
+    NoMove(String),
+    /// The map was changed since the plan.
+    #[error(
+        "catalog `{catalog}` is at epoch {there}, and the plan is of epoch {planned} or another catalog; plan anew"
+    )]
+    OldPlan {
+        /// The catalog.
+        catalog: Name,
+        /// The plan's epoch.
+        planned: Epoch,
+        /// The home's.
+        there: Epoch,
+    },
+    /// The plan was made with another schema.
+    #[error("the plan was made with another schema; give the same one, or plan anew")]
+    OtherSchema,
     /// The catalog that comes out is not right.
     #[error(transparent)]
     Catalog(#[from] CatalogError),

@@ -82,6 +82,14 @@ pub enum MoveError {
         /// What is wrong.
         what: String,
     },
+    /// More parents than a check of orphans can look at.
+    #[error("rule {rule}: its parents are more than {passes} passes over the tables can look at")]
+    TooManyParents {
+        /// The rule.
+        rule: String,
+        /// Passes, at most.
+        passes: u128,
+    },
     /// The states change all the time.
     #[error("move {id} changed {steps} times and is not at its end; look at its state")]
     Restless {

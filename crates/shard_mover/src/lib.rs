@@ -3,7 +3,8 @@
 //! A plan ([`plan_move`], [`plan_drain`], [`plan_split`], [`plan_add`], [`plan_rebalance`]) says what would
 //! be changed and moved. A [`Mover`] begins a planned move and drives it to its end: mark the mapping, drain
 //! its writers, claim the target, copy, verify, switch. A mover that is killed anywhere is followed by
-//! another that goes on; the end is a [`Certificate`].
+//! another that goes on; the end is a [`Certificate`]. [`Mover::check_integrity`] checks [`Rules`] over all
+//! shards, and [`Mover::repair`] deletes copies of rows that are on a wrong shard.
 //!
 //! What always holds:
 //!
@@ -21,11 +22,13 @@
 //! | `plan/` | plans: pure functions over what is known |
 //! | `log/` | the states of moves, as records beside the map |
 //! | `course/` | what a move needs next (pure), and doing it |
+//! | `integrity/` | rules over all shards: rows where the map has them, keys once, references; repair |
 //! | `rows/` | reading, copying, comparing and deleting rows of two sides |
 
 mod certificate;
 mod course;
 mod error;
+mod integrity;
 mod limits;
 mod log;
 mod plan;
@@ -35,8 +38,12 @@ mod settings;
 
 pub use certificate::{Certificate, CertificateEpochs, CertificateSubject, CertificateTimes};
 pub use course::choose_action::Wish;
-pub use course::mover::{Backends, Mover, Shards};
+pub use course::mover::{Backends, Mover, Shards, moves_beside};
 pub use error::MoveError;
+pub use integrity::check::{CheckProgress, CheckSink};
+pub use integrity::finding::{Finding, FindingKind, ForeignPlace, ForeignRows, IntegrityReport};
+pub use integrity::repair::{RepairPlan, RepairReport, RepairStep, plan_repair};
+pub use integrity::rules::Rules;
 pub use limits::{
     ATTEMPTS_MAX, CLOCK_BOUND, EXPIRES_AFTER, FINDINGS_MAX, PARENT_KEYS_MAX, PROGRESS_EVERY_ROWS,
     SEARCH_MAPPINGS_MAX, SEARCH_NODES_MAX,

@@ -28,6 +28,17 @@ pub const SEARCH_NODES_MAX: usize = 100_000;
 /// Mappings that such a search looks at, at most: of a map of many it searches fewer states.
 pub const SEARCH_MAPPINGS_MAX: usize = 20_000_000;
 
+/// Shards that are measured at once, and mappings of one that are counted at once, at most.
+pub(crate) const MEASURE_AT_ONCE_MAX: usize = 8;
+
+/// Rows and bytes of all shards' batches together, at most, while a check reads all shards in order.
+pub(crate) const MERGE_ROWS_MAX: usize = 1 << 17;
+pub(crate) const MERGE_BYTES_MAX: usize = 64 << 20;
+/// Pairs of a shard and a mapping that is elsewhere whose rows a check counts; rows of others are findings only.
+pub(crate) const FOREIGN_PLACES_MAX: usize = 100_000;
+/// How often a check of orphans reads its tables at most, each time for a part of the parents.
+pub(crate) const ORPHAN_PASSES_MAX: u128 = 4096;
+
 /// Findings of a check of integrity that are kept; more are only counted.
 pub const FINDINGS_MAX: usize = 1000;
 /// Keys of parents that a check of orphans keeps in memory: 16 bytes each, and the tree's.

@@ -1,6 +1,6 @@
 //! What a mover is set to.
 
-use crate::limits::{ATTEMPTS_MAX, CLOCK_BOUND, EXPIRES_AFTER, PROGRESS_EVERY_ROWS};
+use crate::limits::{ATTEMPTS_MAX, CLOCK_BOUND, EXPIRES_AFTER, PARENT_KEYS_MAX, PROGRESS_EVERY_ROWS};
 use shard_backend::{BatchBounds, DigestKey};
 use std::time::Duration;
 
@@ -28,6 +28,8 @@ pub struct MoverSettings {
     pub progress_every_rows: u64,
     /// How often in a row a step is tried.
     pub attempts_max: u32,
+    /// Keys of parents that a check of orphans has in memory.
+    pub parent_keys_max: usize,
     /// Faults on purpose: none, but in tests.
     pub planted: Planted,
 }
@@ -42,6 +44,7 @@ impl MoverSettings {
             batch: BatchBounds::default(),
             progress_every_rows: PROGRESS_EVERY_ROWS,
             attempts_max: ATTEMPTS_MAX,
+            parent_keys_max: PARENT_KEYS_MAX,
             planted: Planted::default(),
         }
     }
@@ -58,8 +61,10 @@ pub enum PlantedFault {
     SwappedPair,
     /// The mover does not wait until signatures end.
     NoWait,
-    /// All moves have one claim.
+    /// All moves have one claim, which is never released.
     OneClaim,
+    /// A deletion does not release its claim.
+    NoRelease,
 }
 
 /// Which fault is planted, if any. Without the feature `planted` it is none.

@@ -1,5 +1,8 @@
 //! Arguments of `larimar shard`, with their help texts. `shard/` checks what they mean.
 
+use super::shard_move_arguments::{
+    ApplyArguments, PlanCommand, RepairArguments, StatusArguments, UndoArguments, VerifyArguments,
+};
 use clap::{Args, Subcommand};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,6 +13,8 @@ Examples:
   larimar shard map show --home file:books.map
   larimar shard map pin tenants b eu 17 --home postgres://app@db1/maps   the key (eu, 17) to the shard b
   larimar shard map lint books.toml --sample keys.csv
+  larimar shard plan drain b --home file:books.map --schema books-schema.toml --out drain.json
+  larimar shard apply drain.json --home file:books.map --schema books-schema.toml
   larimar shard serve-map --home file:books.map
 
 Homes: file:PATH, sqlite:PATH, postgres://USER@HOST/DATABASE (password in PGPASSWORD or PGPASSFILE), or table:NAME, with \
@@ -23,6 +28,29 @@ pub(crate) enum ShardCommand {
     /// Make, change, look at and repair a shard map
     #[command(subcommand)]
     Map(Box<MapCommand>),
+    /// Plan moves; nothing is changed
+    ///
+    /// Ends with 0 if all of it can be done, with 3 if something is refused or stays uneven.
+    #[command(subcommand)]
+    Plan(Box<PlanCommand>),
+    /// Make a plan's changes and moves, or go on with moves that were interrupted
+    ///
+    /// Ends with 0 if all are done, with 3 if one failed or was undone, with 130 if it was interrupted.
+    Apply(ApplyArguments),
+    /// Undo moves that were not switched yet
+    Undo(UndoArguments),
+    /// Print moves, their states and certificates
+    ///
+    /// Ends with 0, or with 3 if a move failed.
+    Status(StatusArguments),
+    /// Check rules of integrity over all shards
+    ///
+    /// Ends with 0 if no rule is broken, with 3 if one is.
+    Verify(VerifyArguments),
+    /// Check, and delete copies of rows from shards that the map does not name for them
+    ///
+    /// Ends with 0 if all is as it should be then, with 3 if something is left.
+    Repair(RepairArguments),
     /// Give other languages the map over HTTP, read-only, until it is stopped
     ServeMap(ServeMapArguments),
 }

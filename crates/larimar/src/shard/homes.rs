@@ -9,8 +9,10 @@ use base::file_lock::SystemFileLock;
 use base::system::{SystemClock, SystemDisk, SystemRandom, TokioSpawner};
 use base::{Clock, Random, Spawner, TaskThread};
 use settings_file::FILE_SIZE_BYTES_MAX;
+use shard_backend::Backend;
 use shard_command::HomeAddress;
-use shard_map::Name;
+use shard_map::{Name, Shard};
+use shard_mover::Backends;
 use shard_store::{
     CatalogHome, FilePlace, FileRecords, HomeError, LocalStore, LocalStores, Records, TableLocal,
     TableRecords,
@@ -47,20 +49,50 @@ impl<'a> Opener<'a> {
 
     /// The home that was named.
     pub(super) fn home(&self, arguments: &HomeArguments) -> Result<CatalogHome, Failure> {
+        Ok(CatalogHome::new(self.records(arguments)?, self.clock.clone(), self.random.clone()))
+    }
+
+    /// Clock and chance.
+    pub(super) fn outside(&self) -> (Arc<dyn Clock>, Arc<dyn Random>) {
+        (self.clock.clone(), self.random.clone())
+    }
+
+    /// The rows of shards at their locations. An account's tables can't be reached yet: such a shard has none.
+    pub(super) fn backends<'b>(
+        &self,
+        shards: impl Iterator<Item = &'b Shard>,
+    ) -> Result<(LocalStores, Backends), Failure> {
+        let (mut locals, mut backends) = (LocalStores::new(), Backends::new());
+        for shard in shards {
+            let wrong = |what: String| Failure::of_words(format!("shard `{}`: {what}", shard.name));
+            locals.insert(shard.name.clone(), self.local(&shard.location).map_err(wrong)?);
+            backends.insert(shard.name.clone(), self.backend(&shard.location).map_err(wrong)?);
+        }
+        Ok((locals, backends))
+    }
+
+    fn backend(&self, location: &str) -> Result<Arc<dyn Backend>, String> {
+        match HomeAddress::parse(location) {
+            Ok(HomeAddress::Sqlite(path)) => self.sqlite_backend(&path),
+            Ok(HomeAddress::Postgres(url)) => self.postgres_backend(&url),
+            _ => Err("its location is neither sqlite:PATH nor postgres://…".to_owned()),
+        }
+    }
+
+    /// The records of the home that was named, beside which moves are.
+    pub(super) fn records(&self, arguments: &HomeArguments) -> Result<Arc<dyn Records>, Failure> {
         let wrong = |what: String| Failure::of_words(format!("--home: {what}"));
-        let records: Arc<dyn Records> =
-            match HomeAddress::parse(&arguments.home).map_err(|error| wrong(error.to_string()))? {
-                HomeAddress::File(path) => Arc::new(FileRecords::new(self.file(&path).map_err(wrong)?)),
-                HomeAddress::Sqlite(path) => self.sqlite_records(&path).map_err(wrong)?,
-                HomeAddress::Postgres(url) => self.postgres_records(&url).map_err(wrong)?,
-                HomeAddress::Table(table) => {
-                    let address = self.connection(arguments)?;
-                    let shown = address.name().to_owned();
-                    let account = StorageAccount::new(address, Settings::default(), Surroundings::system());
-                    Arc::new(TableRecords::new(&shown, account.table(table), HOME_PARTITION))
-                }
-            };
-        Ok(CatalogHome::new(records, self.clock.clone(), self.random.clone()))
+        Ok(match HomeAddress::parse(&arguments.home).map_err(|error| wrong(error.to_string()))? {
+            HomeAddress::File(path) => Arc::new(FileRecords::new(self.file(&path).map_err(wrong)?)),
+            HomeAddress::Sqlite(path) => self.sqlite_records(&path).map_err(wrong)?,
+            HomeAddress::Postgres(url) => self.postgres_records(&url).map_err(wrong)?,
+            HomeAddress::Table(table) => {
+                let address = self.connection(arguments)?;
+                let shown = address.name().to_owned();
+                let account = StorageAccount::new(address, Settings::default(), Surroundings::system());
+                Arc::new(TableRecords::new(&shown, account.table(table), HOME_PARTITION))
+            }
+        })
     }
 
     /// The shards of the home, and further ones, as far as they are to be reached.
@@ -166,6 +198,11 @@ impl Opener<'_> {
         Ok(Arc::new(shard_store::SqliteRecords::new(file)))
     }
 
+    fn sqlite_backend(&self, path: &Path) -> Result<Arc<dyn Backend>, String> {
+        let file = shard_store::SqliteFile::new(path, self.thread()?);
+        Ok(Arc::new(shard_backend::SqliteBackend::new(file)))
+    }
+
     fn sqlite_local(&self, path: &Path) -> Result<Arc<dyn LocalStore>, String> {
         let file = shard_store::SqliteFile::new(path, self.thread()?);
         Ok(Arc::new(shard_store::SqliteLocal::new(file)))
@@ -178,6 +215,10 @@ impl Opener<'_> {
         Err(without("SQLite", "sqlite"))
     }
 
+    fn sqlite_backend(&self, _: &Path) -> Result<Arc<dyn Backend>, String> {
+        Err(without("SQLite", "sqlite"))
+    }
+
     fn sqlite_local(&self, _: &Path) -> Result<Arc<dyn LocalStore>, String> {
         Err(without("SQLite", "sqlite"))
     }
@@ -187,6 +228,10 @@ impl Opener<'_> {
 impl Opener<'_> {
     fn postgres_records(&self, url: &str) -> Result<Arc<dyn Records>, String> {
         Ok(Arc::new(shard_store::PostgresRecords::new(self.postgres(url)?)))
+    }
+
+    fn postgres_backend(&self, url: &str) -> Result<Arc<dyn Backend>, String> {
+        Ok(Arc::new(shard_backend::PostgresBackend::new(self.postgres(url)?)))
     }
 
     fn postgres_local(&self, url: &str) -> Result<Arc<dyn LocalStore>, String> {
@@ -207,6 +252,10 @@ impl Opener<'_> {
 #[cfg(not(feature = "postgres"))]
 impl Opener<'_> {
     fn postgres_records(&self, _: &str) -> Result<Arc<dyn Records>, String> {
+        Err(without("Postgres", "postgres"))
+    }
+
+    fn postgres_backend(&self, _: &str) -> Result<Arc<dyn Backend>, String> {
         Err(without("Postgres", "postgres"))
     }
 

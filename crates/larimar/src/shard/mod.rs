@@ -5,8 +5,10 @@
 mod connections;
 mod homes;
 mod input;
+mod moves;
 #[cfg(feature = "postgres")]
 mod password_file;
+mod progress_lines;
 mod serve_map;
 
 use crate::Failure;
@@ -15,7 +17,7 @@ use crate::arguments::shard_arguments::{
     RecoverArguments, ShardCommand,
 };
 use homes::Opener;
-use input::{Lookup, file_text};
+use input::{EXIT_AMISS, Lookup, file_text, name};
 use settings_file::FILE_SIZE_BYTES_MAX;
 use shard_command::{Description, Operation, Run, Sample, lint};
 use shard_map::{Epoch, Name};
@@ -25,8 +27,6 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit code for what is not as it should be: copies that differ, advice of the lint.
-const EXIT_AMISS: u8 = 3;
 /// Bytes of a sample of keys, at most.
 const SAMPLE_SIZE_BYTES_MAX: usize = 256 << 20;
 
@@ -36,6 +36,12 @@ pub(crate) fn shard(command: &ShardCommand, environment: Lookup<'_>) -> Result<E
     let runtime = runtime.map_err(|error| Failure::of_work(&error))?;
     match command {
         ShardCommand::ServeMap(arguments) => runtime.block_on(serve_map::serve(arguments, environment)),
+        ShardCommand::Plan(command) => runtime.block_on(moves::plan(command, environment)),
+        ShardCommand::Apply(arguments) => runtime.block_on(moves::apply(arguments, environment)),
+        ShardCommand::Undo(arguments) => runtime.block_on(moves::undo(arguments, environment)),
+        ShardCommand::Status(arguments) => runtime.block_on(moves::status(arguments, environment)),
+        ShardCommand::Verify(arguments) => runtime.block_on(moves::verify(arguments, environment)),
+        ShardCommand::Repair(arguments) => runtime.block_on(moves::repair(arguments, environment)),
         ShardCommand::Map(command) => match &**command {
             MapCommand::Lint(arguments) => run_lint(arguments),
             command => runtime.block_on(run_operation(command, environment)),
@@ -128,10 +134,6 @@ fn recovery(of: &RecoverArguments) -> Result<Task<'_>, Failure> {
     let further = of.shard.iter().map(located).collect::<Result<_, _>>()?;
     let task = Task::with_shards(Operation::Recover(believed), &of.change.read, of.change.dry_run);
     Ok(Task { further, ..task })
-}
-
-fn name(text: &str) -> Result<Name, Failure> {
-    Name::parse(text).map_err(|error| Failure::of_settings(&error))
 }
 
 fn description(path: &Path) -> Result<Description, Failure> {

@@ -67,7 +67,7 @@ impl Mover {
         })
     }
 
-    async fn check_schema(&self, shard: &Name) -> Result<(), MoveError> {
+    pub(crate) async fn check_schema(&self, shard: &Name) -> Result<(), MoveError> {
         let backend = self.shards.backends.get(shard);
         let backend = backend.ok_or_else(|| MoveError::NoBackend(shard.clone()))?;
         let drift = drift(&self.schema, &backend.actual_schema().await?);

@@ -2,15 +2,20 @@
 
 use super::choose_action::Wish;
 use crate::error::MoveError;
+use crate::integrity::check::CheckSink;
+use crate::integrity::finding::IntegrityReport;
+use crate::integrity::repair::{RepairPlan, RepairReport};
+use crate::integrity::rules::Rules;
 use crate::log::id::MoveId;
 use crate::log::move_log::MoveLog;
 use crate::log::state::Move;
+use crate::plan::facts::{Facts, PlanSettings};
 use crate::plan::plan::PlannedMove;
 use crate::progress::ProgressSink;
 use crate::settings::MoverSettings;
 use base::{Clock, Random};
 use shard_backend::{Backend, Schema};
-use shard_map::Name;
+use shard_map::{Catalog, Name};
 use shard_store::{CatalogHome, LocalStores, Records};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,12 +36,20 @@ pub struct Shards {
 /// in other processes.
 #[derive(Clone)]
 pub struct Mover {
-    pub(super) home: CatalogHome,
-    pub(super) log: MoveLog,
-    pub(super) shards: Shards,
-    pub(super) schema: Arc<Schema>,
-    pub(super) settings: MoverSettings,
-    pub(super) clock: Arc<dyn Clock>,
+    pub(crate) home: CatalogHome,
+    pub(crate) log: MoveLog,
+    pub(crate) shards: Shards,
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) settings: MoverSettings,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// All moves beside a map's home, the oldest first.
+pub async fn moves_beside(
+    records: Arc<dyn Records>,
+    (clock, random): (Arc<dyn Clock>, Arc<dyn Random>),
+) -> Result<Vec<Move>, MoveError> {
+    MoveLog { records, clock, random }.all().await
 }
 
 impl Mover {
@@ -82,6 +95,26 @@ impl Mover {
     /// All moves, the oldest first.
     pub async fn moves(&self) -> Result<Vec<Move>, MoveError> {
         self.log.all().await
+    }
+
+    /// What plans for a catalog are made of: sizes are measured on the shards that have the mappings. The
+    /// catalog is the home's, or what changes that move nothing make of it.
+    pub async fn facts(&self, catalog: &Catalog, settings: PlanSettings) -> Result<Facts, MoveError> {
+        self.measure(catalog, settings).await
+    }
+
+    /// Checks rules over all shards of the map, and changes nothing.
+    pub async fn check_integrity(
+        &self,
+        rules: &Rules,
+        progress: &CheckSink,
+    ) -> Result<IntegrityReport, MoveError> {
+        self.check_rules(rules, progress).await
+    }
+
+    /// Deletes copies of rows from shards that the map does not name for them.
+    pub async fn repair(&self, plan: &RepairPlan) -> Result<RepairReport, MoveError> {
+        self.repair_rows(plan).await
     }
 
     /// The home of the map.

@@ -4,6 +4,7 @@
 //! are refused, so that no late write of a copy that once brought the rows there lands while they are read;
 //! the target is claimed by the mark's epoch before the first row, and by the placement's before it is open.
 //! While the mapping was read-only clients read it on the source; those signatures end before it is open, too.
+//! A deletion ends with the release of its claim, before its state is put.
 
 use super::choose_action::Action;
 use super::map_changes::own_changes;
@@ -17,7 +18,7 @@ use crate::progress::{Meter, Phase, Progress, ProgressSink};
 use crate::rows::delete::delete_rows;
 use crate::rows::side::Side;
 use crate::settings::PlantedFault;
-use shard_backend::Fence;
+use shard_backend::{BackendError, Fence};
 use shard_map::{Epoch, Name};
 
 impl Mover {
@@ -193,7 +194,15 @@ impl Mover {
         progress: &ProgressSink,
     ) -> Result<u64, MoveError> {
         let side = self.side(shard, of, watch)?;
-        self.claim(&side, claim).await?;
+        match self.claim(&side, claim).await {
+            Ok(()) => {}
+            // A former mover released it, so all is deleted; how many it deleted is not known any more.
+            Err(MoveError::Backend(BackendError::Released { .. })) => {
+                self.wait_for_signatures(of, &[&side], progress).await;
+                return Ok(0);
+            }
+            Err(error) => return Err(error),
+        }
         self.wait_for_signatures(of, &[&side], progress).await;
         let meter = Meter::new(&of.id, progress, Phase::Deleting, of.order.rows, self.clock.monotonic());
         let mut count = 0;
@@ -201,6 +210,13 @@ impl Mover {
             let before = count;
             let shown = |rows| meter.show(before + rows, self.clock.monotonic());
             count += delete_rows(table, &side, self.claim_of(claim), shown).await?;
+        }
+        // The mapping's keys may soon be those of another mapping here, after a split or a pin, whose rows a
+        // late delete of this claim would hit.
+        let is_kept = self.settings.planted.is(PlantedFault::OneClaim);
+        if !is_kept && !self.settings.planted.is(PlantedFault::NoRelease) {
+            side.backend.release(&side.shardlet, self.claim_of(claim)).await?;
+            self.wait_for_signatures(of, &[&side], progress).await;
         }
         Ok(count)
     }

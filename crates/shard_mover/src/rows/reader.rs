@@ -1,17 +1,18 @@
-//! Reads the keys of a side's rows of a table one after the other, a batch in memory.
+//! Reads a side's rows of a table one after the other, a batch in memory.
 
 use super::side::Side;
 use crate::error::MoveError;
 use shard_backend::{Row, RowKey, TableSchema};
 use std::collections::VecDeque;
 
-/// A row's key and the key's bytes, in whose order rows come.
+/// A row with its key and the key's bytes, in whose order rows come.
 pub(crate) struct Found {
     pub(crate) key: RowKey,
     pub(crate) encoded: Vec<u8>,
+    pub(crate) row: Row,
 }
 
-/// Keys of a table's rows, in their order.
+/// A table's rows in the order of their keys.
 pub(crate) struct Reader<'a> {
     side: &'a Side,
     table: &'a TableSchema,
@@ -55,6 +56,6 @@ impl<'a> Reader<'a> {
             let place = self.side.backend.place().to_owned();
             shard_backend::BackendError::Row { place, error }
         })?;
-        Ok(Some(Found { key, encoded: encoded.as_bytes().to_vec() }))
+        Ok(Some(Found { key, encoded: encoded.as_bytes().to_vec(), row }))
     }
 }

@@ -226,6 +226,19 @@ impl Backend for GatedBackend {
         };
         Box::pin(self.1.pass(late, self.0.claim(shardlet, claim), || failed().into()))
     }
+    fn release<'a>(
+        &'a self,
+        shardlet: &'a Shardlet,
+        claim: Epoch,
+    ) -> BoxFuture<'a, Result<(), BackendError>> {
+        let (backend, owned) = (self.0.clone(), shardlet.clone());
+        let late = move || {
+            let late: Late =
+                Box::new(move || Box::pin(async move { drop(backend.release(&owned, claim).await) }));
+            Some(late)
+        };
+        Box::pin(self.1.pass(late, self.0.release(shardlet, claim), || failed().into()))
+    }
     fn scan<'a>(
         &'a self,
         table: &'a TableSchema,

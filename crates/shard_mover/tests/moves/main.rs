@@ -5,9 +5,11 @@
 //! are deleted. A failure names its operation or seed; `LARIMAR_SIM_SEED` runs a seed alone.
 
 mod clients;
+mod ended;
 mod former;
 mod gate;
 mod histories;
+mod integrity;
 mod kills;
 mod readers;
 mod rot;

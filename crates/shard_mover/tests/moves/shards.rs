@@ -143,6 +143,7 @@ impl Setting {
         settings.clock_bound = Duration::from_secs(1);
         settings.batch = BatchBounds { rows_max: 5, ..BatchBounds::default() };
         settings.progress_every_rows = 6;
+        settings.parent_keys_max = 17;
         settings.planted = planted;
         let records = Arc::new(GatedRecords(self.records.clone(), gate.clone()));
         let outside = (self.clock.clone(), self.random.clone());

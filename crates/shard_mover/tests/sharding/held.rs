@@ -2,7 +2,6 @@
 //! are lost while the write is still under way.
 
 use crate::faults::Fault;
-use crate::mover_rows::stored_claim;
 use crate::setting::{Setting, SimShard};
 use base::BoxFuture;
 use shard_backend::{
@@ -31,7 +30,10 @@ impl HeldRows {
             .and_then(|(map, mapping)| copy.as_ref()?.mapping(map.name().as_str(), mapping));
         match here {
             Some(here) if here.state == State::Online => FenceHold::Open(here.since),
-            _ => FenceHold::Closed(stored_claim(&self.shard.rows, shardlet)),
+            // After a release none does.
+            _ => FenceHold::Closed(
+                self.shard.rows.stored_claim(shardlet).map_or(Epoch(0), |claim| claim.epoch),
+            ),
         }
     }
 
@@ -100,6 +102,13 @@ impl Backend for HeldRows {
     }
     fn claim<'a>(&'a self, shardlet: &'a Shardlet, claim: Epoch) -> BoxFuture<'a, Result<(), BackendError>> {
         self.shard.rows.claim(shardlet, claim)
+    }
+    fn release<'a>(
+        &'a self,
+        shardlet: &'a Shardlet,
+        claim: Epoch,
+    ) -> BoxFuture<'a, Result<(), BackendError>> {
+        self.shard.rows.release(shardlet, claim)
     }
     fn scan<'a>(
         &'a self,

@@ -7,10 +7,9 @@
 use crate::gate::{EXPIRES_AFTER, Gate, Late, failed};
 use crate::setting::{Setting, SimShard};
 use base::BoxFuture;
-use futures_util::FutureExt;
 use shard_backend::{
-    ActualSchema, Backend, BackendError, Batch, BatchBounds, Capabilities, FenceHold, MemoryBackend, Row,
-    RowKey, Shardlet, TableSchema,
+    ActualSchema, Backend, BackendError, Batch, BatchBounds, Capabilities, FenceHold, Row, RowKey, Shardlet,
+    TableSchema,
 };
 use shard_map::Epoch;
 use shard_store::StoreError;
@@ -40,14 +39,6 @@ struct Sent {
     hold: FenceHold,
     change: Change,
     ends_at: Option<Duration>,
-}
-
-/// The claim that is stored of a mapping: none is lower than it.
-pub(crate) fn stored_claim(rows: &MemoryBackend, shardlet: &Shardlet) -> Epoch {
-    match rows.claim(shardlet, Epoch(0)).now_or_never() {
-        Some(Err(BackendError::Claimed { there, .. })) => there,
-        _ => Epoch(0),
-    }
 }
 
 impl Sent {
@@ -80,8 +71,8 @@ impl MoverRows {
         {
             let copy = self.shard.local.contents();
             let here = copy.as_ref().and_then(|copy| copy.mapping(map.name().as_str(), mapping));
-            let claim = stored_claim(&self.shard.rows, shardlet);
-            hold.check(self.shard.rows.place(), map.name(), mapping, here, Some(claim))?;
+            let claim = self.shard.rows.stored_claim(shardlet);
+            hold.check(self.shard.rows.place(), map.name(), mapping, here, claim)?;
             ends_at = Some(self.setting.clock.monotonic() + EXPIRES_AFTER);
         }
         Ok(Sent {
@@ -161,6 +152,19 @@ impl Backend for MoverRows {
             Some(late)
         };
         Box::pin(self.gate.pass(late, self.shard.rows.claim(shardlet, claim), || failed().into()))
+    }
+    fn release<'a>(
+        &'a self,
+        shardlet: &'a Shardlet,
+        claim: Epoch,
+    ) -> BoxFuture<'a, Result<(), BackendError>> {
+        let (rows, owned) = (self.shard.rows.clone(), shardlet.clone());
+        let late = move || {
+            let late: Late =
+                Box::new(move || Box::pin(async move { drop(rows.release(&owned, claim).await) }));
+            Some(late)
+        };
+        Box::pin(self.gate.pass(late, self.shard.rows.release(shardlet, claim), || failed().into()))
     }
     fn scan<'a>(
         &'a self,

@@ -1,0 +1,234 @@
+//! Plans, moves and rules of integrity over a map's home and its shards.
+//!
+//! What always holds: a plan changes nothing, and is applied to the epoch that it was made for. All moves of a
+//! plan begin before the first one is driven, so that after a kill `apply` without a plan goes on with all.
+
+use super::document::PlanDocument;
+use super::outcome::{MoveOutcome, Planned};
+use super::request::PlanRequest;
+use crate::run::OperationError;
+use base::{Clock, Random};
+use shard_map::{Catalog, Change, Name};
+use shard_mover::{
+    CheckSink, Move, MoveError, MoveId, MoveState, Mover, Plan, PlanSettings, ProgressSink, Refusal,
+    RefusedMove, Rules, moves_beside, plan_repair,
+};
+use shard_store::{LocalStores, Records};
+use std::sync::Arc;
+
+/// What is done.
+#[derive(Clone, Debug)]
+pub enum MoveOperation {
+    /// Plans, and changes nothing.
+    Plan(PlanRequest, PlanSettings),
+    /// Makes a plan's changes and moves; without one goes on with all moves that are not at their end.
+    Apply {
+        /// The plan.
+        plan: Option<Box<PlanDocument>>,
+        /// Whether rows are deleted that sources of finished moves still have.
+        delete_sources: bool,
+    },
+    /// Undoes these moves, or all that are not switched yet.
+    Undo(Vec<MoveId>),
+    /// Checks rules.
+    Verify(Rules),
+    /// Checks rules, and deletes copies of rows from wrong shards.
+    Repair(Rules),
+}
+
+/// What it is done on.
+pub struct MoveRun {
+    /// The mover of the map.
+    pub mover: Mover,
+    /// The copies of the map in the shards.
+    pub locals: LocalStores,
+    /// The map that the schema is of.
+    pub map: Name,
+    /// The fingerprint of the schema.
+    pub schema: String,
+    /// Whether only to show what would be done.
+    pub is_dry: bool,
+}
+
+/// Takes progress.
+#[derive(Clone, Copy)]
+pub struct Sinks<'a> {
+    /// Of moves.
+    pub moves: &'a ProgressSink,
+    /// Of checks.
+    pub checks: &'a CheckSink,
+}
+
+impl MoveOperation {
+    /// Does it.
+    pub async fn run(&self, run: &MoveRun, sinks: Sinks<'_>) -> Result<MoveOutcome, OperationError> {
+        match self {
+            MoveOperation::Plan(request, settings) => plan(run, request, *settings).await,
+            MoveOperation::Apply { plan, delete_sources } => {
+                apply(run, plan.as_deref(), *delete_sources, sinks.moves).await
+            }
+            MoveOperation::Undo(ids) => undo(run, ids, sinks.moves).await,
+            MoveOperation::Verify(rules) => {
+                Ok(MoveOutcome::Checked(run.mover.check_integrity(rules, sinks.checks).await?))
+            }
+            MoveOperation::Repair(rules) => {
+                let found = run.mover.check_integrity(rules, sinks.checks).await?;
+                let plan = plan_repair(&found);
+                let done = match run.is_dry || found.is_of_old_map {
+                    true => None,
+                    false => Some(run.mover.repair(&plan).await?),
+                };
+                Ok(MoveOutcome::Repaired { found, plan, done })
+            }
+        }
+    }
+}
+
+async fn plan(
+    run: &MoveRun,
+    request: &PlanRequest,
+    settings: PlanSettings,
+) -> Result<MoveOutcome, OperationError> {
+    let catalog = run.mover.home().load().await?;
+    let after = catalog.apply(&request.changes(&catalog)?)?.catalog;
+    let mut facts = run.mover.facts(&after, settings).await?;
+    facts.catalog = catalog.clone();
+    let mut plan = request.plan(&facts, &after)?;
+    leave_other_maps(&mut plan, &run.map);
+    let (schema, offline) = (run.schema.clone(), settings.is_offline_allowed);
+    let document = PlanDocument::new(&catalog, schema, offline, request.clone(), &plan.moves);
+    Ok(MoveOutcome::Planned(Box::new(Planned { document, plan, after })))
+}
+
+/// Moves of other maps are made with the schemas of those.
+fn leave_other_maps(plan: &mut Plan, map: &Name) {
+    let (own, others) = plan.moves.drain(..).partition(|one| one.map == *map);
+    plan.moves = own;
+    let others: Vec<shard_mover::PlannedMove> = others;
+    plan.refused.extend(others.into_iter().map(|one| {
+        let why = Refusal::Schema(format!(
+            "the schema is of the map `{map}`; plan with the schema of `{}`",
+            one.map
+        ));
+        RefusedMove { map: one.map, mapping: one.mapping, why }
+    }));
+}
+
+async fn apply(
+    run: &MoveRun,
+    plan: Option<&PlanDocument>,
+    delete_sources: bool,
+    sink: &ProgressSink,
+) -> Result<MoveOutcome, OperationError> {
+    let ids = match plan {
+        Some(plan) if run.is_dry => {
+            let catalog = run.mover.home().load().await?;
+            check_plan(run, plan, &catalog)?;
+            return Ok(MoveOutcome::WouldApply(plan.clone()));
+        }
+        Some(plan) => begin(run, plan).await?,
+        None => active(run).await?.into_iter().map(|of| of.id).collect(),
+    };
+    if run.is_dry {
+        return Ok(MoveOutcome::Status(read(run, &ids).await?));
+    }
+    let mut ended = Vec::new();
+    for id in &ids {
+        ended.push(run.mover.finish(id, sink).await?);
+    }
+    if delete_sources {
+        let done = run.mover.moves().await?.into_iter().filter(|of| of.order.map == run.map);
+        for of in done.filter(|of| matches!(of.state(), MoveState::Done { .. })) {
+            ended.retain(|there| there.id != of.id);
+            match run.mover.delete_source(&of.id, sink).await {
+                Ok(of) => ended.push(of),
+                // The mapping was changed since: `repair` deals with what is left there.
+                Err(MoveError::WrongState { .. }) => ended.push(of),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(MoveOutcome::Moved(ended))
+}
+
+fn check_plan(run: &MoveRun, plan: &PlanDocument, catalog: &Catalog) -> Result<Vec<Change>, OperationError> {
+    if !plan.is_of(catalog) {
+        let (planned, there) = (plan.epoch, catalog.epoch());
+        return Err(OperationError::OldPlan { catalog: catalog.name().clone(), planned, there });
+    }
+    if plan.schema != run.schema {
+        return Err(OperationError::OtherSchema);
+    }
+    plan.request.changes(catalog)
+}
+
+/// Makes the changes, and begins all moves.
+async fn begin(run: &MoveRun, plan: &PlanDocument) -> Result<Vec<MoveId>, OperationError> {
+    let home = run.mover.home();
+    let known = home.load().await?;
+    let mut catalog = known.clone();
+    if !check_plan(run, plan, &known)?.is_empty() {
+        let decide = |catalog: &Catalog| check_plan(run, plan, catalog);
+        catalog = home.change(&known, "apply of a plan", decide).await?.catalog;
+        home.publish(&catalog, &run.locals).await?;
+    }
+    let mut ids = Vec::new();
+    for line in &plan.moves {
+        let missing = || {
+            let (map, mapping) = (line.map.clone(), line.mapping.clone());
+            MoveError::from(Refusal::NoMapping { map, mapping })
+        };
+        ids.push(run.mover.begin(&line.planned(&catalog).ok_or_else(missing)?).await?);
+    }
+    Ok(ids)
+}
+
+async fn active(run: &MoveRun) -> Result<Vec<Move>, OperationError> {
+    let moves = run.mover.moves().await?.into_iter();
+    Ok(moves.filter(|of| of.order.map == run.map && of.state().is_active()).collect())
+}
+
+async fn undo(run: &MoveRun, ids: &[MoveId], sink: &ProgressSink) -> Result<MoveOutcome, OperationError> {
+    let is_before_switch =
+        |of: &Move| !matches!(of.state(), MoveState::Placed { .. } | MoveState::Switched { .. });
+    let ids: Vec<MoveId> = match ids.is_empty() {
+        true => active(run).await?.into_iter().filter(is_before_switch).map(|of| of.id).collect(),
+        false => ids.to_vec(),
+    };
+    if run.is_dry {
+        return Ok(MoveOutcome::Status(read(run, &ids).await?));
+    }
+    let mut ended = Vec::new();
+    for id in &ids {
+        ended.push(run.mover.undo(id, sink).await?);
+    }
+    Ok(MoveOutcome::Undone(ended))
+}
+
+async fn read(run: &MoveRun, ids: &[MoveId]) -> Result<Vec<Move>, OperationError> {
+    if ids.is_empty() {
+        return Ok(run.mover.moves().await?);
+    }
+    let mut moves = Vec::new();
+    for id in ids {
+        moves.push(run.mover.read(id).await?);
+    }
+    Ok(moves)
+}
+
+/// These moves as they are, or all; beside a home whose schema need not be known.
+pub async fn status(
+    records: Arc<dyn Records>,
+    outside: (Arc<dyn Clock>, Arc<dyn Random>),
+    ids: &[MoveId],
+) -> Result<MoveOutcome, OperationError> {
+    let mut moves = moves_beside(records, outside).await?;
+    if let Some(id) = ids.iter().find(|id| moves.iter().all(|of| of.id != **id)) {
+        return Err(OperationError::NoMove(id.to_string()));
+    }
+    moves.retain(|of| ids.is_empty() || ids.contains(&of.id));
+    Ok(MoveOutcome::Status(moves))
+}
+
+#[cfg(test)]
+mod tests;
