@@ -3,7 +3,7 @@
 //! What always holds: a claim comes before what it is to keep out. The source is claimed before its clients
 //! are refused, so that no late write of a copy that once brought the rows there lands while they are read;
 //! the target is claimed by the mark's epoch before the first row, and by the placement's before it is open.
-//! While the mapping was read-only clients read it on the source; those signatures end before it is open, too.
+//! Clients read a read-only mapping on the source; those signatures end before it is open, too.
 //! A deletion ends with the release of its claim, before its state is put.
 
 use super::choose_action::Action;

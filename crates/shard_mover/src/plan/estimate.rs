@@ -7,8 +7,8 @@ use std::time::Duration;
 /// What publishing and records take.
 const FIXED: Duration = Duration::from_secs(1);
 
-/// Copying, comparing, and waiting until signatures end: those of the source's writers, those of former copies
-/// to the target, and before it is opened those of both sides at once.
+/// Copying, comparing, and waiting until signatures end: those of the source's writers, those of former
+/// copies to the target, and before it is opened those of both sides at once.
 pub(crate) fn pause(
     size: MappingSize,
     source: &Capabilities,

@@ -40,8 +40,8 @@ async fn closed_for(env: Environment, capabilities: [Capabilities; 3]) -> Durati
     closed_for
 }
 
-/// Found by the histories of `sharding`: from a source that is fenced by signatures a client read rows without
-/// a write that the target, with a fence that is held, had acknowledged meanwhile.
+/// Found by the histories of `sharding`: from a source that is fenced by signatures a client read rows
+/// without a write that the target, with a fence that is held, had acknowledged meanwhile.
 #[test]
 fn signatures_of_the_sources_readers_end_before_the_target_is_open() {
     let (held, signed) = (Capabilities::POSTGRES, Capabilities::STORAGE_TABLES);

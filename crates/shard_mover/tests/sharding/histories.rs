@@ -178,8 +178,8 @@ fn every_acknowledged_write_is_on_one_shard() {
     let Outcome { lossy, certified, strict, .. } = sum;
     println!(
         "{} histories: moves: {deleted} done and deleted at the source, {done} done, {undone} undone; \
-         {certified} certificates; {map_changes} other changes of the map; writes: {acknowledged} acknowledged, \
-         {refused} refused, {open} open; {read} reads; {lossy} losses; {strict} ended without any stray row",
+         {certified} certificates; {map_changes} other changes of the map; writes: {acknowledged} \
+         acknowledged, {refused} refused, {open} open; {read} reads; {lossy} losses; {strict} ended without any stray row",
         seeds.len()
     );
     let all =

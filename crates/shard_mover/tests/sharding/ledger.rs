@@ -84,12 +84,16 @@ fn absent() -> Change {
     Change { text: None, ending: Ending::Acknowledged }
 }
 
+/// Changes of a case: their texts, and how they ended.
+#[cfg(test)]
+type Changes = &'static [(&'static str, Ending)];
+
 #[test]
 fn a_read_has_the_last_acknowledged_change_or_a_later_one() {
     use Ending::{Acknowledged, Open, Refused};
     let row = (0, 1, 2);
     // Changes before the read begins, changes meanwhile, and what a read may have.
-    let cases: [(&[(&str, Ending)], &[(&str, Ending)], &[&str], &[&str]); 6] = [
+    let cases: [(Changes, Changes, &[&str], &[&str]); 6] = [
         (&[("a", Acknowledged)], &[], &["a"], &["", "b"]),
         (&[("a", Acknowledged), ("b", Open)], &[], &["a", "b"], &[""]),
         (&[("a", Acknowledged), ("b", Refused)], &[], &["a"], &["b", ""]),

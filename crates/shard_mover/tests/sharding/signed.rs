@@ -1,5 +1,5 @@
-//! A shard whose fence is a signature that ends, as one client reaches it: the service looks at nothing but the
-//! signature's end when a request arrives, for reads as for writes.
+//! A shard whose fence is a signature that ends, as one client reaches it: the service looks at nothing but
+//! the signature's end when a request arrives, for reads as for writes.
 
 use crate::faults::Fault;
 use crate::held::RowChange;
