@@ -107,7 +107,8 @@ fn the_examples_of_tenants_run_as_the_page_has_them() {
     // A shard more; then the range of Europe's first tenants is split, and the second half goes there.
     place.done(&["plan", "split", "tenants", "eu", "3", "--out", "split.json"]);
     place.done(&["apply", "split.json"]);
-    let added = place.shard(&["plan", "add", "eu3", "sqlite:eu3.db", "--tag", "region=eu", "--out", "add.json"]);
+    let added =
+        place.shard(&["plan", "add", "eu3", "sqlite:eu3.db", "--tag", "region=eu", "--out", "add.json"]);
     assert!(matches!(added.0, Some(0 | 3)), "{}", added.1);
     place.done(&["apply", "add.json", "--delete-sources"]);
     place.done(&["verify", "--rules", "tenants-rules.toml"]);

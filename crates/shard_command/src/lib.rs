@@ -12,6 +12,7 @@
 //! | `home_address.rs` | where a home is, as it is typed |
 //! | `keys.rs` | keys as they are typed |
 //! | `operation.rs`, `recover.rs` | an operation over a home, and its outcome |
+//! | `run.rs` | what they run on, and their errors |
 //! | `outcome.rs` | outcomes as text and JSON |
 //! | `moves/` | plans, moves and rules of integrity |
 //! | `lint.rs`, `sample.rs` | advice about shard keys |
@@ -25,6 +26,7 @@ mod moves;
 mod operation;
 mod outcome;
 mod recover;
+mod run;
 mod sample;
 mod serve;
 
@@ -32,12 +34,13 @@ pub use description::{Description, MapDescription};
 pub use home_address::{HomeAddress, HomeAddressError};
 pub use keys::key_of;
 pub use lint::{Advice, lint};
-pub use operation::{Operation, OperationError, Run};
 pub use moves::document::{PlanDocument, PlanDocumentError};
 pub use moves::operation::{MoveOperation, MoveRun, Sinks, status};
 pub use moves::outcome::{MoveOutcome, Planned};
 pub use moves::progress_text::progress_text;
 pub use moves::request::PlanRequest;
+pub use operation::Operation;
 pub use outcome::Outcome;
+pub use run::{OperationError, Run};
 pub use sample::{Sample, SampleError};
 pub use serve::listener::{Listening, serve_map};

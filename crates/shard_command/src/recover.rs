@@ -3,8 +3,8 @@
 //! What always holds: a copy that can't be read stops it unless that shard is not believed; what was in the
 //! home is replaced by a later epoch, and is in its history.
 
-use crate::operation::{OperationError, Run};
 use crate::outcome::Outcome;
+use crate::run::{OperationError, Run};
 use shard_map::{Catalog, Name};
 use shard_store::{HomeError, LocalCopy, recover};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,10 @@
 //! Moves of rows between shards: planned, verified, resumable; and rules of integrity over all shards.
 //!
-//! A plan ([`plan_move`], [`plan_drain`], [`plan_split`], [`plan_add`], [`plan_rebalance`]) says what would be
-//! changed and moved. A [`Mover`] begins a planned move and drives it to its end: mark the mapping, drain its
-//! writers, claim the target, copy, verify, switch. A mover that is killed anywhere is followed by another
-//! that goes on; the end is a [`Certificate`]. [`Mover::check_integrity`] checks [`Rules`] over all shards, and
-//! [`Mover::repair`] deletes copies of rows that are on a wrong shard.
+//! A plan ([`plan_move`], [`plan_drain`], [`plan_split`], [`plan_add`], [`plan_rebalance`]) says what would
+//! be changed and moved. A [`Mover`] begins a planned move and drives it to its end: mark the mapping, drain
+//! its writers, claim the target, copy, verify, switch. A mover that is killed anywhere is followed by
+//! another that goes on; the end is a [`Certificate`]. [`Mover::check_integrity`] checks [`Rules`] over all
+//! shards, and [`Mover::repair`] deletes copies of rows that are on a wrong shard.
 //!
 //! What always holds:
 //!

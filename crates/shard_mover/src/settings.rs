@@ -55,7 +55,7 @@ impl MoverSettings {
 pub enum PlantedFault {
     /// The map is switched before the sides are compared.
     SwitchBeforeVerify,
-    /// Rows that the target has beside the source's do not change its digest, and it is not cleared.
+    /// Rows that the target has beside the source's do not change its digest.
     DigestIgnoresDeletes,
     /// The copy goes from the target to the source.
     SwappedPair,

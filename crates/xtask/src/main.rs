@@ -64,7 +64,7 @@ enum Chore {
     /// Makes the fault of each alert against a server, and waits until a Prometheus fires it (needs root, for
     /// a loop device and for faults of the disk).
     Alerts(alerts::AlertArguments),
-    /// Seeded histories of a range partition on the simulated disk.
+    /// Seeded histories of range partitions on the simulated disk; with `shard`: of shards and moves instead.
     Sim(simulation::SimulationArguments),
     /// Every state of a small stamp of several processes, and planted faults that must be found.
     Model(model::ModelArguments),

@@ -1,11 +1,21 @@
 //! Seeded histories of streams and range partitions on the simulated disk: many of them, in release, with the
 //! seeds printed; damage at rest and its repair, disks that are small or full at each start, and hand-overs
-//! cut off at each of their operations.
+//! cut off at each of their operations. Those of shards run apart.
 
 use crate::{Outcome, workspace};
 
+/// Histories that run only if they are named.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Routers with old maps and movers over shards, and faults on purpose that must be found.
+    Shard,
+}
+
 #[derive(clap::Args)]
 pub(crate) struct SimulationArguments {
+    /// Only these histories. Without it those of streams and range partitions run, and not those of shards.
+    #[arg(value_enum)]
+    pub(crate) part: Option<Part>,
     /// How many histories to run.
     #[arg(long, default_value_t = 1000)]
     pub(crate) seeds: u64,
@@ -15,8 +25,15 @@ pub(crate) struct SimulationArguments {
 const PROGRAMS: [(&str, &[&str]); 2] =
     [("stream", &["histories", "damage", "full_disk_starts"]), ("partition", &["histories"])];
 
+/// The programs of shards.
+const SHARD_PROGRAMS: [(&str, &[&str]); 1] = [("shard_mover", &["sharding"])];
+
 pub(crate) fn run(arguments: &SimulationArguments) -> Outcome<()> {
-    for (package, programs) in PROGRAMS {
+    let programs: &[(&str, &[&str])] = match arguments.part {
+        None => &PROGRAMS,
+        Some(Part::Shard) => &SHARD_PROGRAMS,
+    };
+    for (package, programs) in programs {
         let mut command = workspace::cargo()?;
         command.args(["test", "--quiet", "--release", "--package", package]);
         command.args(programs.iter().flat_map(|program| ["--test", program]));

@@ -1,15 +1,16 @@
 //! Opens homes and shards. Drivers of databases are behind features: a place that this build can't open is
 //! refused with the feature's name.
 
-use super::{Lookup, connections, file_text};
+use super::connections;
+use super::input::{Lookup, file_text};
 use crate::Failure;
 use crate::arguments::shard_arguments::{HomeArguments, ReachArguments};
 use base::file_lock::SystemFileLock;
 use base::system::{SystemClock, SystemDisk, SystemRandom, TokioSpawner};
 use base::{Clock, Random, Spawner, TaskThread};
 use settings_file::FILE_SIZE_BYTES_MAX;
-use shard_command::HomeAddress;
 use shard_backend::Backend;
+use shard_command::HomeAddress;
 use shard_map::{Name, Shard};
 use shard_mover::Backends;
 use shard_store::{
@@ -82,16 +83,16 @@ impl<'a> Opener<'a> {
     pub(super) fn records(&self, arguments: &HomeArguments) -> Result<Arc<dyn Records>, Failure> {
         let wrong = |what: String| Failure::of_words(format!("--home: {what}"));
         Ok(match HomeAddress::parse(&arguments.home).map_err(|error| wrong(error.to_string()))? {
-                HomeAddress::File(path) => Arc::new(FileRecords::new(self.file(&path).map_err(wrong)?)),
-                HomeAddress::Sqlite(path) => self.sqlite_records(&path).map_err(wrong)?,
-                HomeAddress::Postgres(url) => self.postgres_records(&url).map_err(wrong)?,
-                HomeAddress::Table(table) => {
-                    let address = self.connection(arguments)?;
-                    let shown = address.name().to_owned();
-                    let account = StorageAccount::new(address, Settings::default(), Surroundings::system());
-                    Arc::new(TableRecords::new(&shown, account.table(table), HOME_PARTITION))
-                }
-            })
+            HomeAddress::File(path) => Arc::new(FileRecords::new(self.file(&path).map_err(wrong)?)),
+            HomeAddress::Sqlite(path) => self.sqlite_records(&path).map_err(wrong)?,
+            HomeAddress::Postgres(url) => self.postgres_records(&url).map_err(wrong)?,
+            HomeAddress::Table(table) => {
+                let address = self.connection(arguments)?;
+                let shown = address.name().to_owned();
+                let account = StorageAccount::new(address, Settings::default(), Surroundings::system());
+                Arc::new(TableRecords::new(&shown, account.table(table), HOME_PARTITION))
+            }
+        })
     }
 
     /// The shards of the home, and further ones, as far as they are to be reached.

@@ -4,6 +4,7 @@
 
 mod connections;
 mod homes;
+mod input;
 mod moves;
 #[cfg(feature = "postgres")]
 mod password_file;
@@ -15,25 +16,19 @@ use crate::arguments::shard_arguments::{
     ChangeArguments, DescribedArguments, HomeArguments, LintArguments, MapCommand, ReadArguments,
     RecoverArguments, ShardCommand,
 };
-use crate::bounded_file::read_text_bounded;
 use homes::Opener;
+use input::{EXIT_AMISS, Lookup, file_text, name};
 use settings_file::FILE_SIZE_BYTES_MAX;
 use shard_command::{Description, Operation, Run, Sample, lint};
 use shard_map::{Epoch, Name};
 use shard_store::LocalStores;
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit code for what is not as it should be: copies that differ, advice of the lint.
-const EXIT_AMISS: u8 = 3;
 /// Bytes of a sample of keys, at most.
 const SAMPLE_SIZE_BYTES_MAX: usize = 256 << 20;
-
-/// Looks a variable of the environment up.
-type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// Does what was asked for.
 pub(crate) fn shard(command: &ShardCommand, environment: Lookup<'_>) -> Result<ExitCode, Failure> {
@@ -139,15 +134,6 @@ fn recovery(of: &RecoverArguments) -> Result<Task<'_>, Failure> {
     let further = of.shard.iter().map(located).collect::<Result<_, _>>()?;
     let task = Task::with_shards(Operation::Recover(believed), &of.change.read, of.change.dry_run);
     Ok(Task { further, ..task })
-}
-
-fn name(text: &str) -> Result<Name, Failure> {
-    Name::parse(text).map_err(|error| Failure::of_settings(&error))
-}
-
-fn file_text(path: &Path, size_bytes_max: usize) -> Result<String, Failure> {
-    let failed = |error: std::io::Error| Failure::of_words(format!("{}: {error}", path.display()));
-    read_text_bounded(path, size_bytes_max).map_err(failed)
 }
 
 fn description(path: &Path) -> Result<Description, Failure> {

@@ -4,8 +4,8 @@
 //! `status` shows where it is, and `apply` goes on. Progress goes to standard error.
 
 use super::homes::Opener;
+use super::input::{EXIT_AMISS, Lookup, file_text, name};
 use super::progress_lines::ProgressLines;
-use super::{EXIT_AMISS, Lookup, file_text, name};
 use crate::Failure;
 use crate::arguments::shard_move_arguments::{
     ApplyArguments, PlanArguments, PlanCommand, RepairArguments, RowsArguments, StatusArguments,

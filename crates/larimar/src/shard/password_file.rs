@@ -1,7 +1,7 @@
 //! The password of a Postgres database: from PGPASSWORD, or from the file of PGPASSFILE, whose lines are
 //! `host:port:database:user:password`, with `*` for any and `\` before `:` and `\`.
 
-use super::{Lookup, file_text};
+use super::input::{Lookup, file_text};
 use settings_file::FILE_SIZE_BYTES_MAX;
 use std::path::Path;
 use tokio_postgres::Config;

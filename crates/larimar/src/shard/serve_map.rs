@@ -1,7 +1,7 @@
 //! `larimar shard serve-map`: binds, says where, and serves until it is stopped.
 
-use super::Lookup;
 use super::homes::Opener;
+use super::input::Lookup;
 use crate::Failure;
 use crate::arguments::shard_arguments::ServeMapArguments;
 use crate::configuration::is_loopback;

@@ -98,6 +98,12 @@ impl MemoryBackend {
         rows.map(|(_, row)| row.clone()).collect()
     }
 
+    /// The claim of a shardlet's mapping that is stored now, faults or not.
+    pub fn stored_claim(&self, shardlet: &Shardlet) -> Option<StoredClaim> {
+        let (map, mapping) = shardlet.mapping()?;
+        self.state.lock().claims.get(&(map.name().clone(), mapping.clone())).copied()
+    }
+
     fn is_one_in(&self, one_in: u64) -> bool {
         one_in != 0 && self.random.next_u64().is_multiple_of(one_in)
     }

@@ -7,7 +7,7 @@
 
 use super::fence::{Held, change_claim, check_hold};
 use super::schema::actual_schema;
-use super::value::{Stored, check, type_text};
+use super::value::{Stored, check, floor, type_text};
 use crate::backend::backend::{Backend, check_count};
 use crate::backend::batch::{Batch, BatchBounds, BatchFill};
 use crate::backend::claim::{Claimed, StoredClaim, release};
@@ -24,7 +24,7 @@ use crate::value::column_kind::ColumnKind;
 use crate::value::row::{Row, RowError, RowKey};
 use crate::value::value::Value;
 use base::BoxFuture;
-use shard_map::{Epoch, KeyValue};
+use shard_map::Epoch;
 use shard_store::PostgresDatabase;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl PostgresBackend {
         after: Option<&RowKey>,
     ) -> Result<Vec<Condition>, BackendError> {
         let found = window(table, shardlet, after).map_err(|error| self.row_error(error))?;
-        Ok(found.into_iter().map(Condition::without_nul).collect())
+        Ok(found.into_iter().map(|condition| condition.rounded_down(floor)).collect())
     }
 
     /// Reads rows of a window in order, until `take` says that it has enough.
@@ -137,10 +137,6 @@ fn by_columns(count: usize, rows: impl Iterator<Item = Vec<Value>>) -> Vec<Vec<S
         columns.iter_mut().zip(row).for_each(|(column, value)| column.push(Stored(value)));
     }
     columns
-}
-
-fn has_nul(key: &RowKey) -> bool {
-    key.values.iter().any(|value| matches!(value, KeyValue::Text(text) if text.contains('\0')))
 }
 
 /// What takes rows that are read in order.
@@ -387,7 +383,7 @@ impl Backend for PostgresBackend {
                 table.encode_key(key).map_err(|error| self.row_error(error))?;
             }
             // No row has such a key.
-            let keys = keys.iter().filter(|key| !has_nul(key));
+            let keys = keys.iter().filter(|key| key.values.iter().all(|value| floor(value).is_none()));
             let values = keys.map(|key| key.values.iter().cloned().map(Value::from).collect());
             let columns = by_columns(table.row_key().len(), values);
             let from = unnest(table, table.row_key().iter().copied());

@@ -14,6 +14,7 @@ use crate::value::value::Value;
 use base::Ticks;
 use base::date_time::TICKS_MAX;
 use bytes::BytesMut;
+use shard_map::KeyValue;
 use std::error::Error;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
@@ -51,6 +52,17 @@ pub(super) fn check(value: &Value) -> Result<(), String> {
             Err(format!("Postgres stores whole microseconds, and {value} is none"))
         }
         _ => Ok(()),
+    }
+}
+
+/// The last value of a key that Postgres has before one that it can't store.
+pub(super) fn floor(value: &KeyValue) -> Option<KeyValue> {
+    match value {
+        KeyValue::Text(text) => Some(KeyValue::Text(text.split_once('\0')?.0.to_owned())),
+        KeyValue::DateTime(at) if at.0 % TICKS_PER_US != 0 => {
+            Some(KeyValue::DateTime(Ticks(at.0 - at.0 % TICKS_PER_US)))
+        }
+        _ => None,
     }
 }
 

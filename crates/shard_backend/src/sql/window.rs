@@ -51,17 +51,14 @@ pub(crate) fn window(
 }
 
 impl Condition {
-    /// The same rows without a character U+0000 in its values, for a database whose texts have none.
+    /// The same rows by values that a database has. `floor` gives the last one before a value that it has not.
     #[cfg(any(feature = "postgres", test))]
-    pub(crate) fn without_nul(mut self) -> Self {
-        let cut = self.values.iter().enumerate().find_map(|(index, value)| match value {
-            KeyValue::Text(text) => text.split_once('\0').map(|(before, _)| (index, before.to_owned())),
-            _ => None,
-        });
+    pub(crate) fn rounded_down(mut self, floor: impl Fn(&KeyValue) -> Option<KeyValue>) -> Self {
+        let cut = self.values.iter().enumerate().find_map(|(index, value)| Some((index, floor(value)?)));
         if let Some((index, before)) = cut {
-            // Such a text is right after its part before the character; no text is in between.
+            // No value of the database is in between, so what follows decides nothing.
             self.values.truncate(index);
-            self.values.push(KeyValue::Text(before));
+            self.values.push(before);
             self.comparison = match self.comparison {
                 ">=" => ">",
                 "<" => "<=",
@@ -84,7 +81,9 @@ mod tests {
         let name = |text| Name::parse(text).expect("a name");
         let mut map = MapBuilder::new(name("m"), KeyType::new([KeyKind::Int32]).expect("a type"));
         let here = || Placement::on(name("here"));
+        map.range(&[], Some(&[10.into()]), here()).expect("a range");
         map.range(&[10.into()], Some(&[20.into()]), here()).expect("a range");
+        map.range(&[20.into()], None, here()).expect("a range");
         map.pin(&[7.into()], here()).expect("a pin");
         let map = Arc::new(map.build().expect("a map"));
         let of = |key: i32| {
@@ -121,13 +120,17 @@ mod tests {
     }
 
     #[test]
-    fn texts_with_nul_are_compared_by_what_is_before() {
-        let text = |text: &str| KeyValue::Text(text.to_owned());
+    fn values_that_a_database_has_not_are_compared_by_those_before() {
+        let floor = |value: &KeyValue| match value {
+            KeyValue::Int32(number) if number % 10 != 0 => Some(KeyValue::Int32(number - number % 10)),
+            _ => None,
+        };
+        let numbers = |numbers: &[i32]| numbers.iter().copied().map(KeyValue::Int32).collect::<Vec<_>>();
         for (comparison, expected) in [(">=", ">"), (">", ">"), ("<", "<="), ("<=", "<=")] {
-            let cut = condition(comparison, &[text("a"), text("b\0c"), text("d")]).without_nul();
-            assert_eq!(cut, condition(expected, &[text("a"), text("b")]));
-            let whole = condition(comparison, &[text("a"), KeyValue::Int32(0)]);
-            assert_eq!(whole.clone().without_nul(), whole);
+            let cut = condition(comparison, &numbers(&[10, 23, 30])).rounded_down(floor);
+            assert_eq!(cut, condition(expected, &numbers(&[10, 20])));
+            let whole = condition(comparison, &numbers(&[10, 20]));
+            assert_eq!(whole.clone().rounded_down(floor), whole);
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::document::PlanDocument;
 use super::outcome::{MoveOutcome, Planned};
 use super::request::PlanRequest;
-use crate::operation::OperationError;
+use crate::run::OperationError;
 use base::{Clock, Random};
 use shard_map::{Catalog, Change, Name};
 use shard_mover::{
@@ -106,7 +106,10 @@ fn leave_other_maps(plan: &mut Plan, map: &Name) {
     plan.moves = own;
     let others: Vec<shard_mover::PlannedMove> = others;
     plan.refused.extend(others.into_iter().map(|one| {
-        let why = Refusal::Schema(format!("the schema is of the map `{map}`; plan with the schema of `{}`", one.map));
+        let why = Refusal::Schema(format!(
+            "the schema is of the map `{map}`; plan with the schema of `{}`",
+            one.map
+        ));
         RefusedMove { map: one.map, mapping: one.mapping, why }
     }));
 }

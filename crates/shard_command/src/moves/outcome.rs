@@ -58,8 +58,9 @@ impl MoveOutcome {
             }
             MoveOutcome::WouldApply(_) => false,
             MoveOutcome::Moved(moves) => {
-                let is_done =
-                    |of: &Move| matches!(of.state(), MoveState::Done { .. } | MoveState::SourceDeleted { .. });
+                let is_done = |of: &Move| {
+                    matches!(of.state(), MoveState::Done { .. } | MoveState::SourceDeleted { .. })
+                };
                 !moves.iter().all(is_done)
             }
             MoveOutcome::Undone(moves) => {
@@ -101,9 +102,7 @@ impl MoveOutcome {
             }
             MoveOutcome::Checked(report) => report_json(report),
             MoveOutcome::Repaired { found, plan, done } => {
-                let skipped = |(step, why): &(RepairStep, String)| {
-                    json!({ "shard": step.shard, "mapping": step.mapping.to_string(), "why": why })
-                };
+                let skipped = |(step, why): &(RepairStep, String)| json!({ "shard": step.shard, "mapping": step.mapping.to_string(), "why": why });
                 let done = done.as_ref().map(|done| {
                     let skipped: Vec<Value> = done.skipped.iter().map(skipped).collect();
                     json!({ "deleted": done.deleted, "kept": done.kept, "skipped": skipped })
@@ -223,9 +222,7 @@ fn report_json(report: &IntegrityReport) -> Value {
             "text": finding.to_string()
         })
     };
-    let foreign = |((shard, mapping), rows): (&ForeignPlace, &ForeignRows)| {
-        json!({ "shard": shard, "mapping": mapping.to_string(), "copies": rows.copies, "others": rows.others })
-    };
+    let foreign = |((shard, mapping), rows): (&ForeignPlace, &ForeignRows)| json!({ "shard": shard, "mapping": mapping.to_string(), "copies": rows.copies, "others": rows.others });
     let moves: Vec<&str> = report.moves.iter().map(shard_mover::MoveId::as_str).collect();
     json!({
         "epoch": report.epoch, "map_changed": report.is_of_old_map, "rows": report.rows, "counts": report.counts,

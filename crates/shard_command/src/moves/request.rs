@@ -4,7 +4,8 @@
 //! was made with are made again when it is applied.
 
 use crate::keys::key_of;
-use crate::operation::{OperationError, find};
+use crate::operation::find;
+use crate::run::OperationError;
 use serde::{Deserialize, Serialize};
 use shard_map::{Catalog, Change, KeyValue, MapChange, MappingId, Name, RouteError, Shard};
 use shard_mover::{Facts, MoveError, Plan, plan_add, plan_drain, plan_move, plan_rebalance, plan_split};
@@ -60,7 +61,8 @@ impl PlanRequest {
             PlanRequest::Add { shard } => vec![Change::AddShard(shard.clone())],
             PlanRequest::Drain { shard } => {
                 let there = catalog.shard(shard.as_str());
-                let there = there.ok_or_else(|| MoveError::from(shard_mover::Refusal::NoShard(shard.clone())))?;
+                let there =
+                    there.ok_or_else(|| MoveError::from(shard_mover::Refusal::NoShard(shard.clone())))?;
                 let drained = Shard { is_draining: true, ..there.clone() };
                 if there.is_draining { Vec::new() } else { vec![Change::ChangeShard(drained)] }
             }

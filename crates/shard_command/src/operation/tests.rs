@@ -1,9 +1,11 @@
+//! Operations over a home in memory: dry runs, refusals, and the worked example of the book catalogue.
+
 use super::*;
 use base::system::{SystemClock, SystemRandom};
-use shard_store::{MemoryLocal, MemoryRecords};
+use shard_store::{CatalogHome, LocalStores, MemoryLocal, MemoryRecords};
 use std::sync::Arc;
 
-/// The book catalogue: an ISBN's last digit, of which X is the tenth beside 0 to 9: eleven keys, three shards.
+/// The book catalogue: an ISBN's last digit, 0 to 9 or X: eleven keys, three shards.
 const BOOKS: &str = include_str!("../../../../examples/sharding/books.toml");
 
 fn run_with(shards: LocalStores, is_dry: bool) -> Run {

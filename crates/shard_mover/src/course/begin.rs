@@ -25,7 +25,8 @@ impl Mover {
             check_beside(&catalog, &order, &other)?;
         }
         let id = self.log.new_id();
-        // An answer that is lost leaves a move that nothing was done of; it is undone or finished like others.
+        // An answer that is lost leaves a move that nothing was done of; it is undone or finished like
+        // others.
         self.log.put(&id, 0, MoveState::Planned { order }).await?;
         Ok(id)
     }

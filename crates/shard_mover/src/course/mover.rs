@@ -32,8 +32,8 @@ pub struct Shards {
     pub backends: Backends,
 }
 
-/// Moves mappings of one map. Cheap to clone; several moves of different mappings may run at once, here and in
-/// other processes.
+/// Moves mappings of one map. Cheap to clone; several moves of different mappings may run at once, here and
+/// in other processes.
 #[derive(Clone)]
 pub struct Mover {
     pub(crate) home: CatalogHome,
@@ -76,8 +76,8 @@ impl Mover {
         self.drive(id, Wish::Finish, progress).await
     }
 
-    /// Undoes a move that was not switched yet: the mapping is online on the source again, and the copy's rows
-    /// are deleted.
+    /// Undoes a move that was not switched yet: the mapping is online on the source again, and the copy's
+    /// rows are deleted.
     pub async fn undo(&self, id: &MoveId, progress: &ProgressSink) -> Result<Move, MoveError> {
         self.drive(id, Wish::Undo, progress).await
     }

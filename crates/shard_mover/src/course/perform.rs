@@ -3,6 +3,7 @@
 //! What always holds: a claim comes before what it is to keep out. The source is claimed before its clients
 //! are refused, so that no late write of a copy that once brought the rows there lands while they are read;
 //! the target is claimed by the mark's epoch before the first row, and by the placement's before it is open.
+//! While the mapping was read-only clients read it on the source; those signatures end before it is open, too.
 //! A deletion ends with the release of its claim, before its state is put.
 
 use super::choose_action::Action;
@@ -37,13 +38,13 @@ impl Mover {
                 let source = self.side(&order.from, of, watch)?;
                 self.claim(&source, mark).await?;
                 self.publish(of, watch, mark, &[&order.from]).await?;
-                self.wait_for_writers(of, &source, progress).await;
+                self.wait_for_signatures(of, &[&source], progress).await;
                 Some(MoveState::Drained)
             }
             Action::Claim(mark) => {
                 let target = self.side(&order.to, of, watch)?;
                 self.claim(&target, mark).await?;
-                self.wait_for_writers(of, &target, progress).await;
+                self.wait_for_signatures(of, &[&target], progress).await;
                 Some(MoveState::Claimed)
             }
             Action::Copy(mark) => Some(self.copy_all(of, mark, watch, progress).await?),
@@ -118,10 +119,10 @@ impl Mover {
         if self.settings.planted.is(PlantedFault::OneClaim) { Epoch(1) } else { epoch }
     }
 
-    /// Waits until signatures have ended that were made before, if that is how the side is fenced. A mover
-    /// that goes on after a kill waits anew: it does not know when the former one began.
-    async fn wait_for_writers(&self, of: &Move, side: &Side, progress: &ProgressSink) {
-        let is_needed = side.backend.capabilities().fence == Fence::Expires;
+    /// Waits until signatures have ended that were made before, if that is how one of the sides is fenced. A
+    /// mover that goes on after a kill waits anew: it does not know when the former one began.
+    async fn wait_for_signatures(&self, of: &Move, sides: &[&Side], progress: &ProgressSink) {
+        let is_needed = sides.iter().any(|side| side.backend.capabilities().fence == Fence::Expires);
         if is_needed && !self.settings.planted.is(PlantedFault::NoWait) {
             let wait = self.settings.expires_after.saturating_add(self.settings.clock_bound);
             let (id, phase) = (of.id.clone(), Phase::Waiting);
@@ -153,7 +154,8 @@ impl Mover {
         Ok(())
     }
 
-    /// Before the target is open: no late write of the copy passes any more, and readers find it there.
+    /// Before the target is open: no late write of the copy passes any more, readers find it there, and no
+    /// signature is left by which the source is read: its rows grow old from the first write on.
     async fn settle(
         &self,
         of: &Move,
@@ -165,7 +167,9 @@ impl Mover {
         if let Ok(target) = self.side(&of.order.to, of, watch) {
             self.claim(&target, claim).await?;
             self.publish(of, watch, claim, &[]).await?;
-            self.wait_for_writers(of, &target, progress).await;
+            let source = self.side(&of.order.from, of, watch).ok();
+            let sides: Vec<&Side> = source.iter().chain([&target]).collect();
+            self.wait_for_signatures(of, &sides, progress).await;
         }
         Ok(())
     }
@@ -194,12 +198,12 @@ impl Mover {
             Ok(()) => {}
             // A former mover released it, so all is deleted; how many it deleted is not known any more.
             Err(MoveError::Backend(BackendError::Released { .. })) => {
-                self.wait_for_writers(of, &side, progress).await;
+                self.wait_for_signatures(of, &[&side], progress).await;
                 return Ok(0);
             }
             Err(error) => return Err(error),
         }
-        self.wait_for_writers(of, &side, progress).await;
+        self.wait_for_signatures(of, &[&side], progress).await;
         let meter = Meter::new(&of.id, progress, Phase::Deleting, of.order.rows, self.clock.monotonic());
         let mut count = 0;
         for table in self.schema.tables().filter(|table| table.is_sharded()) {
@@ -212,7 +216,7 @@ impl Mover {
         let is_kept = self.settings.planted.is(PlantedFault::OneClaim);
         if !is_kept && !self.settings.planted.is(PlantedFault::NoRelease) {
             side.backend.release(&side.shardlet, self.claim_of(claim)).await?;
-            self.wait_for_writers(of, &side, progress).await;
+            self.wait_for_signatures(of, &[&side], progress).await;
         }
         Ok(count)
     }

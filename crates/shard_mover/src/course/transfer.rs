@@ -100,7 +100,7 @@ impl Transfer<'_> {
             Some(texts) if self.position.table == table.name() => read_key(table, texts),
             _ => None,
         };
-        if after.is_none() && !self.mover.settings.planted.is(PlantedFault::DigestIgnoresDeletes) {
+        if after.is_none() {
             let now = self.mover.clock.monotonic();
             let meter = Meter::new(&self.of.id, progress, Phase::Clearing, self.of.order.rows, now);
             let looked_at = clear(table, &self.source, &self.target, self.claim).await?;

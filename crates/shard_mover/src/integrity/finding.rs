@@ -77,7 +77,9 @@ impl fmt::Display for Finding {
             FindingKind::StaleCopy { owner } => {
                 write!(out, "is a copy: it belongs to `{owner}`, which has it")
             }
-            FindingKind::Conflict { owner } => write!(out, "belongs to `{owner}`, which has another row of it"),
+            FindingKind::Conflict { owner } => {
+                write!(out, "belongs to `{owner}`, which has another row of it")
+            }
             FindingKind::Stray { owner } => write!(out, "belongs to `{owner}`, which does not have it"),
             FindingKind::Unrouted => out.write_str("has a key that the map routes to no shard"),
             FindingKind::Duplicate { others } => {

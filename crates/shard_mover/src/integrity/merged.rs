@@ -42,7 +42,8 @@ impl<'a> Merged<'a> {
     pub(crate) async fn new(sides: &'a [Side], table: &'a TableSchema) -> Result<Self, MoveError> {
         let mut readers: Vec<Reader<'a>> = sides.iter().map(|side| Reader::new(side, table)).collect();
         let heads = try_join_all(readers.iter_mut().map(Reader::next)).await?;
-        let key = |(index, head): (usize, &Option<Found>)| Some(Reverse((head.as_ref()?.encoded.clone(), index)));
+        let key =
+            |(index, head): (usize, &Option<Found>)| Some(Reverse((head.as_ref()?.encoded.clone(), index)));
         let order = heads.iter().enumerate().filter_map(key).collect();
         Ok(Merged { readers, heads, order })
     }

@@ -57,7 +57,9 @@ fn check_key(
         let kind = match (owner, of_owner) {
             (None, _) => FindingKind::Unrouted,
             (Some(owner), None) => FindingKind::Stray { owner: owner.clone() },
-            (Some(owner), Some((_, other))) if other == row => FindingKind::StaleCopy { owner: owner.clone() },
+            (Some(owner), Some((_, other))) if other == row => {
+                FindingKind::StaleCopy { owner: owner.clone() }
+            }
             (Some(owner), Some(_)) => FindingKind::Conflict { owner: owner.clone() },
         };
         if let Some(route) = &route {

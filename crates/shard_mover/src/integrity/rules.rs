@@ -140,7 +140,8 @@ fn orphan_rule(
     let key = parent.primary_key();
     if names.len() != key.len() {
         let (given, wanted, parent) = (names.len(), column_names(parent, key), parent.name());
-        let what = format!("rule {name:?}: columns has {given} columns, and the key of {parent:?} is {wanted}");
+        let what =
+            format!("rule {name:?}: columns has {given} columns, and the key of {parent:?} is {wanted}");
         return Err(section.refuse_at(if given == 0 { at } else { columns_at }, what));
     }
     let mut columns = Vec::new();
@@ -154,8 +155,9 @@ fn orphan_rule(
         let (kind, wanted) = (all[place].kind, &parent.columns()[*of_key]);
         if kind != wanted.kind {
             let (parent, of_parent, is) = (parent.name(), &wanted.name, wanted.kind);
-            let what =
-                format!("rule {name:?}: column {column:?} is {kind}, and {of_parent:?} of {parent:?} is {is}");
+            let what = format!(
+                "rule {name:?}: column {column:?} is {kind}, and {of_parent:?} of {parent:?} is {is}"
+            );
             return Err(section.refuse_at(columns_at, what));
         }
         columns.push(place);

@@ -1,8 +1,8 @@
 //! The states of a move, as they are stored.
 //!
 //! ```text
-//! planned -> marked -> drained -> claimed -> copied -> verified -> placed -> switched -> done -> source-deleted
-//!    |          |         |          |          |          |
+//! planned -> marked -> drained -> claimed -> copied -> verified -> placed -> switched -> done
+//!    |          |         |          |          |          |           source-deleted <-+
 //!    +----------+---------+----------+----------+----------+--> undoing -> reopened -> undone
 //!    +----------+---------+----------+----------+----------+--> failed ---^
 //! ```

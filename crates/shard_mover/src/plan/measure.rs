@@ -39,7 +39,8 @@ impl Mover {
         let moves = self.log.all().await?;
         let active = moves.iter().filter(|of| of.state().is_active());
         let moving = active.filter_map(|of| Some((of.order.map.clone(), mapping_of(catalog, &of.order)?.1)));
-        let capabilities = |(name, backend): (&Name, &Arc<dyn Backend>)| (name.clone(), backend.capabilities());
+        let capabilities =
+            |(name, backend): (&Name, &Arc<dyn Backend>)| (name.clone(), backend.capabilities());
         Ok(Facts {
             catalog: catalog.clone(),
             capabilities: self.shards.backends.iter().map(capabilities).collect(),
@@ -104,7 +105,8 @@ async fn count(
     let sum: usize = sample.iter().map(Row::size_bytes).sum();
     let mean_bytes = (sum / sample.len().max(1)) as u64;
     let here = map.mappings().filter(|(_, placement)| placement.shard == *shard);
-    let shardlets = here.filter_map(|(mapping, _)| Some((mapping.clone(), Shardlet::new(map.clone(), mapping)?)));
+    let shardlets =
+        here.filter_map(|(mapping, _)| Some((mapping.clone(), Shardlet::new(map.clone(), mapping)?)));
     let counted = shardlets.map(|(mapping, shardlet)| async move {
         let rows = backend.count(table, &shardlet).await?;
         Ok::<_, MoveError>((mapping, rows))

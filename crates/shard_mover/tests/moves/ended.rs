@@ -18,9 +18,8 @@ const KILLED_AT: std::ops::Range<u64> = 0..80;
 async fn pin_and_write(setting: &Arc<Setting>) {
     let catalog = setting.home().load().await.expect("a catalog");
     let map = catalog.map("m").expect("it").clone();
-    let is_of_it = |tenant: &i32| {
-        map.route(&[(*tenant).into()]).expect("a route").mapping == MappingId::Virtual(0)
-    };
+    let is_of_it =
+        |tenant: &i32| map.route(&[(*tenant).into()]).expect("a route").mapping == MappingId::Virtual(0);
     let tenants: Vec<i32> = (0..TENANTS).filter(is_of_it).collect();
     let pin = |tenant: &i32| {
         Change::Map(name("m"), MapChange::Pin { key: vec![(*tenant).into()], shard: name("a") })
@@ -28,7 +27,8 @@ async fn pin_and_write(setting: &Arc<Setting>) {
     let changes: Vec<Change> = tenants.iter().map(pin).collect();
     let decide = |_: &_| Ok::<_, HomeError>(changes.clone());
     let catalog = setting.home().change(&catalog, "pinned", decide).await.expect("pinned").catalog;
-    let locals = setting.locals.iter().map(|(name, local)| (name.clone(), local.clone() as Arc<dyn LocalStore>));
+    let locals =
+        setting.locals.iter().map(|(name, local)| (name.clone(), local.clone() as Arc<dyn LocalStore>));
     setting.home().publish(&catalog, &locals.collect()).await.expect("published");
     let map = catalog.map("m").expect("it");
     for tenant in tenants {

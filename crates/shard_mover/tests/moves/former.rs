@@ -10,7 +10,8 @@ use shard_mover::{MoveState, Planted, PlantedFault};
 use sim::World;
 use std::sync::Arc;
 
-/// Operations of the first move at which its mover is killed, and of the second after which the batch arrives.
+/// Operations of the first move at which its mover is killed, and of the second after which the batch
+/// arrives.
 const KILLED_AT: std::ops::Range<u64> = 30..100;
 const ARRIVES_AFTER: std::ops::Range<u64> = 20..150;
 

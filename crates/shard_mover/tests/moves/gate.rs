@@ -30,7 +30,7 @@ pub(crate) enum Kind {
 }
 
 /// An operation that arrives late.
-type Late = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
+pub(crate) type Late = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
 
 pub(crate) struct Gate {
     clock: Arc<dyn Clock>,
@@ -82,7 +82,8 @@ impl Gate {
         *self.late.lock() = Some((operations, late));
     }
 
-    async fn pass<T, E>(
+    /// Passes an operation, or what is planned for its number.
+    pub(crate) async fn pass<T, E>(
         &self,
         late: impl FnOnce() -> Option<Late>,
         operation: impl Future<Output = Result<T, E>>,
@@ -117,7 +118,8 @@ impl Gate {
     }
 }
 
-fn failed() -> StoreError {
+/// The failure of an operation that the gate lets fail.
+pub(crate) fn failed() -> StoreError {
     StoreError::uncertain("the gate", "it failed on purpose")
 }
 

@@ -77,10 +77,12 @@ fn each_row_on_a_wrong_shard_is_found_once_and_only_equal_copies_are_deleted() {
         assert!(!report.is_of_old_map && !report.is_clean());
         let plan = plan_repair(&report);
         assert_eq!((plan.steps.len(), plan.steps[0].rows.copies), (1, 3));
-        let before: usize = SHARDS.iter().map(|shard| setting.backends[&name(shard)].contents("notes").len()).sum();
+        let before: usize =
+            SHARDS.iter().map(|shard| setting.backends[&name(shard)].contents("notes").len()).sum();
         let repaired = mover.repair(&plan).await.expect("repaired");
         assert_eq!((repaired.deleted, repaired.skipped), (3, Vec::new()));
-        let after: usize = SHARDS.iter().map(|shard| setting.backends[&name(shard)].contents("notes").len()).sum();
+        let after: usize =
+            SHARDS.iter().map(|shard| setting.backends[&name(shard)].contents("notes").len()).sum();
         assert_eq!(before - after, 3);
         let catalog = setting.home().load().await.expect("a catalog");
         setting.check(&catalog).expect("clients' rows are as they were");
@@ -102,9 +104,7 @@ fn orphans_are_found_across_shards_and_a_parent_on_a_wrong_shard_is_none() {
         let report = check(&mover, &setting, &only_orphans).await;
         let keys: Vec<&str> = report.findings.iter().map(|finding| finding.key.as_str()).collect();
         assert_eq!(keys, ["(3, 7)", "(3, 9)"]);
-        let is_orphan = |kind: &FindingKind| {
-            matches!(kind, FindingKind::Orphan { rule, parent_key } if rule == "note-of-tag" && parent_key == "(3, 7) of `notes`")
-        };
+        let is_orphan = |kind: &FindingKind| matches!(kind, FindingKind::Orphan { rule, parent_key } if rule == "note-of-tag" && parent_key == "(3, 7) of `notes`");
         assert!(is_orphan(&report.findings[0].kind), "{:?}", report.findings[0]);
     });
 }
@@ -135,7 +135,9 @@ fn rows_of_a_move_are_not_judged_and_not_repaired() {
                 plan.steps.push(step);
             }
             let repaired = mover.repair(&plan).await.expect("repaired");
-            assert!(!is_active || repaired.skipped.iter().any(|(step, _)| step.mapping == MappingId::Virtual(0)));
+            assert!(
+                !is_active || repaired.skipped.iter().any(|(step, _)| step.mapping == MappingId::Virtual(0))
+            );
             assert_eq!(repaired.deleted, 0, "{at}");
         }
         mover.finish(&id, &|_| {}).await.expect("an end");
@@ -146,8 +148,10 @@ fn rows_of_a_move_are_not_judged_and_not_repaired() {
 
 /// Steps for all places with foreign rows, copies or not.
 fn plan_all(report: &IntegrityReport) -> Vec<shard_mover::RepairStep> {
-    let step = |((shard, mapping), rows): (&shard_mover::ForeignPlace, &_)| {
-        shard_mover::RepairStep { shard: shard.clone(), mapping: mapping.clone(), rows: *rows }
+    let step = |((shard, mapping), rows): (&shard_mover::ForeignPlace, &_)| shard_mover::RepairStep {
+        shard: shard.clone(),
+        mapping: mapping.clone(),
+        rows: *rows,
     };
     report.foreign.iter().map(step).collect()
 }

@@ -11,5 +11,6 @@ mod gate;
 mod histories;
 mod integrity;
 mod kills;
+mod readers;
 mod rot;
 mod shards;

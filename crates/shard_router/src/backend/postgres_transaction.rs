@@ -177,10 +177,22 @@ impl<'a> PostgresTransaction<'a> {
             rolled_back.map_err(|error| AttemptError::Failed(PostgresError::from(error).into()))?;
             return Err(AttemptError::Refused(refusal));
         }
-        let output = outcome.map_err(AttemptError::Failed)?;
-        if self.is_failed.load(Ordering::Relaxed) {
-            return Err(AttemptError::Failed(PostgresError::StatementFailed.into()));
-        }
+        let outcome = match outcome {
+            Ok(_) if self.is_failed.load(Ordering::Relaxed) => Err(PostgresError::StatementFailed.into()),
+            outcome => outcome,
+        };
+        let was_sent = begun.is_some() || self.is_failed.load(Ordering::Relaxed);
+        let output = match outcome {
+            Ok(output) => output,
+            Err(error) if !was_sent => return Err(AttemptError::RolledBack(error)),
+            // What the error was of may be under way still, and is before this on the connection.
+            Err(error) => {
+                return Err(match client.batch_execute("ROLLBACK").await {
+                    Ok(()) => AttemptError::RolledBack(error),
+                    Err(_) => AttemptError::Failed(error),
+                });
+            }
+        };
         if begun.is_none() {
             // Nothing was sent.
             return Ok(output);

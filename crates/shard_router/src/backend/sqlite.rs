@@ -143,7 +143,15 @@ fn run<T, E: From<rusqlite::Error>>(
     let transaction = connection.transaction_with_behavior(behavior).map_err(failed)?;
     let rows = fence_rows(&transaction, routed).map_err(failed)?;
     check_rows(routed, &rows).map_err(AttemptError::Refused)?;
-    let output = work(&transaction).map_err(AttemptError::Failed)?;
+    let output = match work(&transaction) {
+        Ok(output) => output,
+        Err(error) => {
+            return Err(match transaction.rollback() {
+                Ok(()) => AttemptError::RolledBack(error),
+                Err(_) => AttemptError::Failed(error),
+            });
+        }
+    };
     transaction.commit().map_err(|error| AttemptError::MayBeDone(error.into()))?;
     Ok(output)
 }

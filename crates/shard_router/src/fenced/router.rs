@@ -154,6 +154,10 @@ impl<C: ShardConnector> Router<C> {
                 lent.keep();
                 Err(RouterError::MapTooOld { shard: shard() })
             }
+            Err(AttemptError::RolledBack(error)) => {
+                lent.keep();
+                Err(RouterError::Failed { shard: shard(), error })
+            }
             // What state its connection is in is not known: it is closed.
             Err(AttemptError::Failed(error)) => Err(RouterError::Failed { shard: shard(), error }),
             Err(AttemptError::MayBeDone(error)) => Err(RouterError::MayBeDone { shard: shard(), error }),

@@ -11,7 +11,9 @@ pub enum AttemptError<E> {
     Refused(Refusal),
     /// The map that it is of is too old to send anything with. Nothing was sent.
     MapTooOld,
-    /// It failed, and nothing of it was done.
+    /// It failed, nothing of it was done, and nothing is open on the connection, which is fine.
+    RolledBack(E),
+    /// It failed, and nothing of it was done. The connection is closed.
     Failed(E),
     /// It failed, and may have been done: it is not tried again.
     MayBeDone(E),
@@ -22,7 +24,7 @@ pub enum AttemptError<E> {
 /// What an implementation must hold: unless its shards' [`shard_backend::Fence`] is none, nothing is done if
 /// the fence of one of [`Routed::mappings`] refuses it, from its check until the commit; an error is
 /// [`AttemptError::MayBeDone`] whenever it is open whether anything was done; a connection with which an
-/// attempt succeeded or was refused has nothing open on it. It may run twice, so it changes nothing but the
+/// attempt succeeded, was refused or was rolled back has nothing open on it. It may run twice, so it changes nothing but the
 /// shard.
 pub trait ShardWork<T>: Send {
     /// What it gives.

@@ -95,6 +95,11 @@ fn count<'t>(transaction: &'t PostgresTransaction<'t>) -> Answer<'t, i64> {
     })
 }
 
+/// Which connection it is.
+fn process<'t>(transaction: &'t PostgresTransaction<'t>) -> Answer<'t, i32> {
+    Box::pin(async move { Ok(transaction.query("SELECT pg_backend_pid()", &[]).await?[0].try_get(0)?) })
+}
+
 async fn write(router: &Router<PostgresConnector>, key: i32) -> Result<u64, RouterError<PostgresError>> {
     router.write(Keys::new("m", &[&[KeyValue::from(key)]]), insert).await
 }
@@ -130,6 +135,7 @@ async fn a_transaction_that_failed_is_not_committed_whatever_the_work_says() {
     let router = databases.router();
     let key = [KeyValue::from(1)];
     let keys: [&[KeyValue]; 1] = [&key];
+    let first = router.read("m", &key, process).await.expect("read");
     for _ in 0..2 {
         // Statements before and after; the second time all are prepared.
         let swallowed = router.write::<_, _, PostgresError>(Keys::new("m", &keys), |transaction| {
@@ -152,6 +158,8 @@ async fn a_transaction_that_failed_is_not_committed_whatever_the_work_says() {
     let error = router.read("m", &key, insert).await.expect_err("a read writes nothing");
     assert!(matches!(error, RouterError::Failed { .. }), "{error}");
     assert_eq!(router.read("m", &key, count).await.expect("read"), 0);
+    let last = router.read("m", &key, process).await.expect("read");
+    assert_eq!(first, last, "a connection whose transaction was rolled back serves again");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -41,7 +41,9 @@ pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
         ("crates", Box::new(test_crates)),
         (
             "histories",
-            Box::new(|| simulation::run(&simulation::SimulationArguments { seeds: arguments.seeds })),
+            Box::new(|| {
+                simulation::run(&simulation::SimulationArguments { part: None, seeds: arguments.seeds })
+            }),
         ),
         ("model", Box::new(|| model::run(&model::ModelArguments::short()))),
         ("build", Box::new(|| workspace::server_binary(None).map(drop))),

@@ -57,7 +57,10 @@ async fn setting() -> Setting {
 
 /// The shards that the description has.
 fn only_known(all: &LocalStores) -> LocalStores {
-    all.iter().filter(|(name, _)| name.as_str() != "eu3").map(|(name, one)| (name.clone(), one.clone())).collect()
+    all.iter()
+        .filter(|(name, _)| name.as_str() != "eu3")
+        .map(|(name, one)| (name.clone(), one.clone()))
+        .collect()
 }
 
 impl Setting {
@@ -72,7 +75,8 @@ impl Setting {
         let backend = &self.backends[&route.placement.shard];
         // Columns are in the order of their names: customer, name, region, tenant; and customer, number, region, tenant.
         let customer = Row { values: vec![1_i64.into(), "first".into(), "eu".into(), tenant.into()] };
-        let order = |number: &i64| Row { values: vec![1_i64.into(), (*number).into(), "eu".into(), tenant.into()] };
+        let order =
+            |number: &i64| Row { values: vec![1_i64.into(), (*number).into(), "eu".into(), tenant.into()] };
         let orders: Vec<Row> = numbers.iter().map(order).collect();
         for (table, rows) in [("customers", vec![customer]), ("orders", orders)] {
             let table = self.schema.table(table).expect("it");
@@ -170,7 +174,11 @@ async fn copies_that_a_move_left_are_found_and_deleted() {
     let request = PlanRequest::Move { map: name("tenants"), key, to: name("large"), alone: true };
     setting.apply(request, false).await;
     let verified = setting.verify().await;
-    assert!(verified.is_amiss() && verified.text().contains("4 duplicate, 4 stale-copy"), "{}", verified.text());
+    assert!(
+        verified.is_amiss() && verified.text().contains("4 duplicate, 4 stale-copy"),
+        "{}",
+        verified.text()
+    );
     let rules = Rules::parse(RULES, &setting.schema).expect("rules");
     let repaired = setting.run(MoveOperation::Repair(rules)).await;
     assert!(!repaired.is_amiss() && repaired.text().contains("4 copies deleted"), "{}", repaired.text());

@@ -1,5 +1,5 @@
-//! Rows of one partition, put and deleted in groups of a hundred, and a look for the first of them. Their text
-//! hardly compresses, so that the space that they take is that of real rows.
+//! Rows of one partition, put and deleted in groups of a hundred, and a look for the first of them. Their
+//! text hardly compresses, so that the space that they take is that of real rows.
 
 use crate::Outcome;
 use crate::client::content::content;
