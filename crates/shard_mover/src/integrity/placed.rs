@@ -68,7 +68,7 @@ fn check_key(
     if let (true, [first, others @ ..]) = (rules.duplicates, judged_there.as_slice())
         && !others.is_empty()
     {
-        let others = others.iter().map(|name| Name::clone(name)).collect();
+        let others = others.iter().copied().cloned().collect();
         add(report, first, table, &same.key, FindingKind::Duplicate { others });
     }
 }
