@@ -3,14 +3,13 @@
 #![cfg(feature = "sqlite")]
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 
-mod running;
-
-use running::program;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/sharding");
 const TABLES: &str = "\
-CREATE TABLE customers (region TEXT NOT NULL, tenant INTEGER NOT NULL, customer INTEGER NOT NULL, name TEXT NOT NULL, \
+CREATE TABLE customers (region TEXT NOT NULL, tenant INTEGER NOT NULL, customer INTEGER NOT NULL, \
+    name TEXT NOT NULL, \
     PRIMARY KEY (region, tenant, customer));\
 CREATE TABLE orders (region TEXT NOT NULL, tenant INTEGER NOT NULL, number INTEGER NOT NULL, customer INTEGER, \
     PRIMARY KEY (region, tenant, number));";
@@ -43,13 +42,15 @@ impl Place {
 
     /// A customer of a tenant, and so many orders of it.
     fn fill(&self, shard: &str, region: &str, tenant: i64, orders: i64) {
-        let database = self.database(shard);
+        let mut database = self.database(shard);
+        let database = database.transaction().expect("a transaction");
         let customer = "INSERT INTO customers VALUES (?1, ?2, 1, 'first')";
         database.execute(customer, (region, tenant)).expect("a customer");
         for number in 0..orders {
             let order = "INSERT INTO orders VALUES (?1, ?2, ?3, 1)";
             database.execute(order, (region, tenant, number)).expect("an order");
         }
+        database.commit().expect("written");
     }
 
     fn orders(&self, shard: &str) -> i64 {
@@ -59,9 +60,9 @@ impl Place {
 
     /// Runs `larimar shard` with a home and a schema; exit code and standard output.
     fn shard(&self, arguments: &[&str]) -> (Option<i32>, String) {
-        let mut all = vec!["shard"];
-        all.extend(arguments);
-        let mut command = program(self.folder.path(), &all);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_larimar"));
+        command.arg("shard").args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
+        command.env_remove("LARIMAR_LOG");
         command.env("LARIMAR_SHARD_HOME", "sqlite:home.db");
         command.env("LARIMAR_SHARD_SCHEMA", "tenants-schema.toml");
         let output = command.output().expect("the program");

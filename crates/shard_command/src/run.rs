@@ -62,7 +62,7 @@ pub enum OperationError {
     Key(Name, KeyError),
     /// A move, a plan or a check failed.
     #[error(transparent)]
-    Move(#[from] MoveError),
+    Move(Box<MoveError>),
     /// A key of no mapping.
     #[error("map `{0}`: {1}")]
     NoRoute(Name, String),
@@ -87,4 +87,10 @@ pub enum OperationError {
     /// The catalog that comes out is not right.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+}
+
+impl From<MoveError> for OperationError {
+    fn from(error: MoveError) -> Self {
+        OperationError::Move(Box::new(error))
+    }
 }

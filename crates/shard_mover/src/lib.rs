@@ -40,9 +40,9 @@ pub use certificate::{Certificate, CertificateEpochs, CertificateSubject, Certif
 pub use course::choose_action::Wish;
 pub use course::mover::{Backends, Mover, Shards, moves_beside};
 pub use error::MoveError;
-pub use integrity::check::{CheckProgress, CheckSink};
 pub use integrity::finding::{Finding, FindingKind, ForeignPlace, ForeignRows, IntegrityReport};
-pub use integrity::repair::{RepairPlan, RepairReport, RepairStep, plan_repair};
+pub use integrity::progress::{CheckProgress, CheckSink};
+pub use integrity::repair_plan::{RepairPlan, RepairReport, RepairStep, plan_repair};
 pub use integrity::rules::Rules;
 pub use limits::{
     ATTEMPTS_MAX, CLOCK_BOUND, EXPIRES_AFTER, FINDINGS_MAX, PARENT_KEYS_MAX, PROGRESS_EVERY_ROWS,

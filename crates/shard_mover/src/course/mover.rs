@@ -2,9 +2,9 @@
 
 use super::choose_action::Wish;
 use crate::error::MoveError;
-use crate::integrity::check::CheckSink;
 use crate::integrity::finding::IntegrityReport;
-use crate::integrity::repair::{RepairPlan, RepairReport};
+use crate::integrity::progress::CheckSink;
+use crate::integrity::repair_plan::{RepairPlan, RepairReport};
 use crate::integrity::rules::Rules;
 use crate::log::id::MoveId;
 use crate::log::move_log::MoveLog;

@@ -5,9 +5,11 @@
 //! each of them bounded.
 
 use super::finding::{ForeignPlace, IntegrityReport};
+use super::judged::Judged;
 use super::merged::bounds_of;
 use super::orphans::check_orphans;
 use super::placed::check_placed;
+use super::progress::{CheckProgress, CheckSink};
 use super::rules::Rules;
 use crate::course::mover::Mover;
 use crate::course::observe::mapping_of;
@@ -15,46 +17,9 @@ use crate::error::MoveError;
 use crate::log::state::Move;
 use crate::plan::refusal::Refusal;
 use crate::rows::side::Side;
-use shard_backend::{RowKey, Shardlet, TableSchema};
-use shard_map::{Catalog, MappingId, Name, Route, ShardMap};
+use shard_backend::Shardlet;
+use shard_map::{Catalog, ShardMap};
 use std::collections::BTreeSet;
-
-/// How far a check is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CheckProgress {
-    /// The table or the rule.
-    pub at: String,
-    /// Rows that were read of all.
-    pub rows: u64,
-}
-
-/// Takes values of progress. It must not block.
-pub type CheckSink = dyn Fn(CheckProgress) + Send + Sync;
-
-/// What rows are judged by.
-pub(crate) struct Judged<'a> {
-    pub(crate) map: &'a ShardMap,
-    /// All rows of each shard.
-    pub(crate) sides: Vec<Side>,
-    /// Shards whose rows of a mapping a move has in its hands.
-    moving: BTreeSet<ForeignPlace>,
-}
-
-impl<'a> Judged<'a> {
-    /// Where the map has a row's key.
-    pub(crate) fn route(&self, table: &TableSchema, key: &RowKey) -> Option<Route<'a>> {
-        self.map.route(key.values.get(..table.shard_key().len())?).ok()
-    }
-
-    pub(crate) fn is_moving(&self, mapping: &MappingId, shard: &Name) -> bool {
-        self.moving.contains(&(shard.clone(), mapping.clone()))
-    }
-
-    /// Whether a row is on the shard that the map names.
-    pub(crate) fn is_at_home(&self, table: &TableSchema, side: &Side, key: &RowKey) -> bool {
-        self.route(table, key).is_some_and(|route| route.placement.shard == side.shard)
-    }
-}
 
 impl Mover {
     pub(crate) async fn check_rules(

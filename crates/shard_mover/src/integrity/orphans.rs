@@ -7,9 +7,8 @@
 //! What always holds: only rows on the shards that the map names for them count. A row of a reference table is
 //! the parent of its own shard's rows.
 
-use super::check::Judged;
 use super::finding::{Finding, FindingKind, IntegrityReport};
-use super::placed::SHOWN_EVERY_ROWS;
+use super::judged::{Judged, SHOWN_EVERY_ROWS};
 use super::rules::OrphanRule;
 use crate::error::MoveError;
 use crate::limits::{FINDINGS_MAX, ORPHAN_PASSES_MAX};

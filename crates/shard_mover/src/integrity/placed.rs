@@ -3,17 +3,14 @@
 //! What always holds: a row of a mapping that a move has is not judged on the move's shards, because the
 //! move's copy is there or what it left.
 
-use super::check::Judged;
 use super::finding::{Finding, FindingKind, ForeignRows, IntegrityReport};
+use super::judged::{Judged, SHOWN_EVERY_ROWS};
 use super::merged::{Merged, SameKey};
 use super::rules::Rules;
 use crate::error::MoveError;
 use crate::limits::FOREIGN_PLACES_MAX;
 use shard_backend::{RowKey, TableSchema};
 use shard_map::Name;
-
-/// Rows between two calls of a sink of progress.
-pub(crate) const SHOWN_EVERY_ROWS: u64 = 1000;
 
 /// Checks a table.
 pub(crate) async fn check_placed(
@@ -71,7 +68,7 @@ fn check_key(
     if let (true, [first, others @ ..]) = (rules.duplicates, judged_there.as_slice())
         && !others.is_empty()
     {
-        let others = others.iter().map(|name| Name::clone(name)).collect();
+        let others = others.iter().copied().cloned().collect();
         add(report, first, table, &same.key, FindingKind::Duplicate { others });
     }
 }
