@@ -45,7 +45,7 @@
 //! | `value/` | kinds, values, rows and their keys |
 //! | `capability/` | what backends can do, and how rows may be moved between two |
 //! | `digest/` | canonical rows and their hash |
-//! | `backend/` | the trait; rows in memory |
+//! | `backend/` | the trait; rows in memory, in tables of storage accounts |
 
 mod backend;
 mod capability;
@@ -60,13 +60,15 @@ pub use backend::error::BackendError;
 pub use backend::fence::FenceHold;
 pub use backend::memory::MemoryBackend;
 pub use backend::shardlet::Shardlet;
+pub use backend::tables::entity::{EntityError, EntityKey, entity_of_row, row_of_entity};
+pub use backend::tables::table_backend::{TableBackend, TablePlace};
 pub use capability::capabilities::{Capabilities, Fence, Transactions};
 pub use capability::choose_move::{Lack, MoveChoice, MoveMode, Reason, Side, choose_move};
 pub use digest::row_hasher::{DigestKey, RowHash, RowHasher};
 pub use digest::table_digest::TableDigest;
 pub use limits::{
     BATCH_BYTES_MAX, BATCH_LOOKED_AT_ROWS_MAX, BATCH_ROWS_MAX, NAME_BYTES_MAX, ROW_BYTES_MAX,
-    TABLE_COLUMNS_MAX, TABLES_MAX,
+    SIGNED_FOR_MAX, TABLE_COLUMNS_MAX, TABLES_MAX,
 };
 pub use schema::drift::{ActualColumn, ActualSchema, ActualTable, Drift, DriftKind, drift};
 pub use schema::fingerprint::Fingerprint;
