@@ -34,7 +34,7 @@
 //! * a row's canonical encoding does not depend on the backend that gave it, and the digest of a set of rows
 //!   not on their order;
 //! * a sharded table's rows are written with the mapping that they are of; while clients may write a
-//!   mapping's rows, nothing is copied over them;
+//!   mapping's rows, nothing is copied over them; what is copied passes only while its move holds the claim;
 //! * batches have bounds in rows, bytes and rows that are looked at.
 //!
 //! Absent: a clock, a runtime; connections of applications; what decides when rows are moved.
@@ -56,6 +56,7 @@ mod value;
 
 pub use backend::backend::Backend;
 pub use backend::batch::{Batch, BatchBounds};
+pub use backend::claim::StoredClaim;
 pub use backend::error::BackendError;
 pub use backend::fence::FenceHold;
 pub use backend::memory::MemoryBackend;

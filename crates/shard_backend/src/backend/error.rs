@@ -42,6 +42,18 @@ pub enum BackendError {
         /// The claim of the operation.
         given: Epoch,
     },
+    /// A write or claim of a move that has ended here.
+    #[error("{place}: map `{map}`: the claim of {mapping} by epoch {given} was released; its move has ended")]
+    Released {
+        /// Where.
+        place: String,
+        /// The map.
+        map: Name,
+        /// The mapping.
+        mapping: MappingId,
+        /// The claim of the operation.
+        given: Epoch,
+    },
     /// A row that is none of its table.
     #[error("{place}: {error}")]
     Row {

@@ -3,6 +3,7 @@
 //! What always holds: of two writers of a shardlet, a client's and a move's, at most one passes at a time; a
 //! write of a sharded table names the mapping that it writes.
 
+use super::claim::{Claimed, StoredClaim};
 use super::error::BackendError;
 use super::shardlet::Shardlet;
 use crate::schema::table::TableSchema;
@@ -16,7 +17,7 @@ pub enum FenceHold {
     /// The mapping is on the shard since this epoch, and online: a client's write.
     Open(Epoch),
     /// The mapping takes no writes of clients: it is not on the shard, read-only or offline; and this claim is
-    /// the one that is stored. The write of a copy, or a delete after it: a late one is refused.
+    /// the one that is stored, and not released. The write of a copy, or a delete after it: a late one is refused.
     Closed(Epoch),
 }
 
@@ -28,7 +29,7 @@ impl FenceHold {
         map: &Name,
         mapping: &MappingId,
         here: Option<&LocalMapping>,
-        claim: Option<Epoch>,
+        claim: Option<StoredClaim>,
     ) -> Result<(), BackendError> {
         match self {
             FenceHold::Open(known) => check_fence(map, mapping, here, known, Access::Write)
@@ -37,11 +38,7 @@ impl FenceHold {
                 let (map, mapping) = (map.clone(), mapping.clone());
                 Err(BackendError::TakesWrites { place: place.to_owned(), map, mapping })
             }
-            FenceHold::Closed(given) if claim != Some(given) => {
-                let (place, map, mapping) = (place.to_owned(), map.clone(), mapping.clone());
-                Err(BackendError::Claimed { place, map, mapping, there: claim.unwrap_or_default(), given })
-            }
-            FenceHold::Closed(_) => Ok(()),
+            FenceHold::Closed(given) => Claimed { place, map, mapping }.check(claim, given),
         }
     }
 }
@@ -82,7 +79,8 @@ mod tests {
         let map = Name::parse("m").expect("a name");
         let here = |state, since| Some(LocalMapping { high: None, state, since: Epoch(since) });
         let passes = |hold: FenceHold, here: &Option<LocalMapping>| {
-            hold.check("place", &map, &MappingId::Virtual(3), here.as_ref(), Some(Epoch(9))).is_ok()
+            let claim = StoredClaim { epoch: Epoch(9), is_active: true };
+            hold.check("place", &map, &MappingId::Virtual(3), here.as_ref(), Some(claim)).is_ok()
         };
         for (here, open_of_7, closed) in [
             (None, false, true),

@@ -6,6 +6,7 @@
 
 use super::backend::{Backend, check_count};
 use super::batch::{Batch, BatchBounds, BatchFill};
+use super::claim::{Claimed, StoredClaim, release};
 use super::error::BackendError;
 use super::fence::{FenceHold, check_shardlet, shard_key};
 use super::shardlet::Shardlet;
@@ -38,7 +39,7 @@ pub struct MemoryBackend {
 #[derive(Default)]
 struct State {
     tables: BTreeMap<String, Rows>,
-    claims: BTreeMap<(Name, MappingId), Epoch>,
+    claims: BTreeMap<(Name, MappingId), StoredClaim>,
     actual: ActualSchema,
     faults: MemoryFaults,
     is_down: bool,
@@ -192,6 +193,24 @@ impl MemoryBackend {
         })
     }
 
+    /// Stores what `change` makes of the stored claim, if anything.
+    fn change_claim(
+        &self,
+        shardlet: &Shardlet,
+        change: impl FnOnce(Claimed<'_>, Option<StoredClaim>) -> Result<Option<StoredClaim>, BackendError>,
+    ) -> Result<(), BackendError> {
+        let mut state = self.state.lock();
+        self.begin(&state)?;
+        if let Some((map, mapping)) = shardlet.mapping() {
+            let key = (map.name().clone(), mapping.clone());
+            let claimed = Claimed { place: &self.place, map: map.name(), mapping };
+            if let Some(claim) = change(claimed, state.claims.get(&key).copied())? {
+                state.claims.insert(key, claim);
+            }
+        }
+        self.end(self.is_one_in(state.faults.done_one_in))
+    }
+
     /// How many of the changes of a batch are done that fails.
     fn random_part(&self, count: usize) -> usize {
         // Below a count of at most `BATCH_ROWS_MAX`, plus one.
@@ -217,20 +236,15 @@ impl Backend for MemoryBackend {
     }
 
     fn claim<'a>(&'a self, shardlet: &'a Shardlet, claim: Epoch) -> BoxFuture<'a, Result<(), BackendError>> {
-        Box::pin(async move {
-            let mut state = self.state.lock();
-            self.begin(&state)?;
-            if let Some((map, mapping)) = shardlet.mapping() {
-                let key = (map.name().clone(), mapping.clone());
-                let there = state.claims.get(&key).copied().unwrap_or_default();
-                if there > claim {
-                    let (place, (map, mapping)) = (self.place.clone(), key);
-                    return Err(BackendError::Claimed { place, map, mapping, there, given: claim });
-                }
-                state.claims.insert(key, claim);
-            }
-            self.end(self.is_one_in(state.faults.done_one_in))
-        })
+        Box::pin(async move { self.change_claim(shardlet, |claimed, there| claimed.claim(there, claim)) })
+    }
+
+    fn release<'a>(
+        &'a self,
+        shardlet: &'a Shardlet,
+        claim: Epoch,
+    ) -> BoxFuture<'a, Result<(), BackendError>> {
+        Box::pin(async move { self.change_claim(shardlet, |_, there| Ok(release(there, claim))) })
     }
 
     fn scan<'a>(
@@ -308,3 +322,6 @@ impl Backend for MemoryBackend {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

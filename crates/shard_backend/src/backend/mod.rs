@@ -3,6 +3,7 @@
 #[allow(clippy::module_inception)] // The file of the trait is named as the trait is.
 pub(crate) mod backend;
 pub(crate) mod batch;
+pub(crate) mod claim;
 pub(crate) mod error;
 pub(crate) mod fence;
 pub(crate) mod memory;

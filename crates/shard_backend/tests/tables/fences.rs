@@ -33,6 +33,14 @@ async fn a_claim_never_falls_and_copies_need_it() {
         claim.await.expect("no panic");
     }
     other.write(table, &shardlet, closed(13), &rows).await.expect("written");
+    // A claim that was released is not taken up again.
+    other.release(&shardlet, Epoch(12)).await.expect("without effect");
+    other.write(table, &shardlet, closed(13), &rows).await.expect("written");
+    other.release(&shardlet, Epoch(13)).await.expect("released");
+    let error = other.write(table, &shardlet, closed(13), &rows).await.expect_err("released");
+    assert!(matches!(error, BackendError::Released { .. }), "{error}");
+    let error = one.claim(&shardlet, Epoch(13)).await.expect_err("released");
+    assert!(matches!(error, BackendError::Released { .. }), "{error}");
     // Another mapping has a claim of its own.
     let error = other.write(table, &setup.shardlet("x"), closed(13), &[note("x", 1, "")]).await;
     assert!(matches!(error, Err(BackendError::Claimed { there: Epoch(0), .. })), "{error:?}");

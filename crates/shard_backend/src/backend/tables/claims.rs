@@ -4,10 +4,13 @@
 //! PartitionKey   claims
 //! RowKey         the map's name, a space, and the mapping's id; if that is too long, its hash
 //! Epoch          the highest claim, Edm.Int64
+//! Active         whether its move is under way, Edm.Boolean; else it was released
 //! ```
 //!
-//! What always holds: a stored claim never falls: it is replaced by its ETag only.
+//! What always holds: a stored claim never falls, and one that was released is not active again, because it
+//! is replaced by its ETag only.
 
+use crate::backend::claim::{Claimed, StoredClaim, release};
 use crate::backend::error::BackendError;
 use crate::backend::tables::entity::KEY_CHARS_MAX;
 use sha2::{Digest, Sha256};
@@ -17,6 +20,7 @@ use storage_client::{Entity, Error, IfMatch, TableClient, Value};
 
 const PARTITION: &str = "claims";
 const EPOCH: &str = "Epoch";
+const ACTIVE: &str = "Active";
 /// Claims of one mapping that are under way at once end after so many attempts: each is another one's success.
 const ATTEMPTS_MAX: u32 = 20;
 
@@ -28,7 +32,7 @@ pub(super) struct Claims {
 
 /// A claim as it was read.
 struct Stored {
-    epoch: Epoch,
+    claim: StoredClaim,
     etag: String,
 }
 
@@ -39,29 +43,45 @@ impl Claims {
     }
 
     /// The stored claim.
-    pub(super) async fn read(&self, map: &Name, mapping: &MappingId) -> Result<Option<Epoch>, StoreError> {
-        Ok(self.stored(&row_key(map, mapping)).await?.map(|stored| stored.epoch))
+    pub(super) async fn read(
+        &self,
+        map: &Name,
+        mapping: &MappingId,
+    ) -> Result<Option<StoredClaim>, StoreError> {
+        Ok(self.stored(&row_key(map, mapping)).await?.map(|stored| stored.claim))
     }
 
-    /// Stores a claim, unless a higher one is there.
+    /// Stores a claim, unless a higher one is there, or it was released.
     pub(super) async fn claim(
         &self,
         map: &Name,
         mapping: &MappingId,
         given: Epoch,
     ) -> Result<(), BackendError> {
-        let row_key = row_key(map, mapping);
+        let claimed = Claimed { place: &self.place, map, mapping };
+        self.change(&row_key(map, mapping), |there| claimed.claim(there, given)).await
+    }
+
+    /// Ends a claim, if it is the one that is stored.
+    pub(super) async fn release(
+        &self,
+        map: &Name,
+        mapping: &MappingId,
+        given: Epoch,
+    ) -> Result<(), BackendError> {
+        self.change(&row_key(map, mapping), |there| Ok(release(there, given))).await
+    }
+
+    /// Stores what `change` makes of the stored claim, if anything.
+    async fn change(
+        &self,
+        row_key: &str,
+        change: impl Fn(Option<StoredClaim>) -> Result<Option<StoredClaim>, BackendError>,
+    ) -> Result<(), BackendError> {
         for _ in 0..ATTEMPTS_MAX {
-            let stored = self.stored(&row_key).await?;
-            match &stored {
-                Some(Stored { epoch, .. }) if *epoch > given => {
-                    let (place, map, mapping) = (self.place.clone(), map.clone(), mapping.clone());
-                    return Err(BackendError::Claimed { place, map, mapping, there: *epoch, given });
-                }
-                Some(Stored { epoch, .. }) if *epoch == given => return Ok(()),
-                _ => {}
-            }
-            if self.put(&row_key, stored, given).await? {
+            let stored = self.stored(row_key).await?;
+            let Some(claim) = change(stored.as_ref().map(|stored| stored.claim))? else { return Ok(()) };
+            if self.put(row_key, stored, claim).await? {
                 return Ok(());
             }
         }
@@ -69,10 +89,10 @@ impl Claims {
     }
 
     /// Whether it was put: else another claim came before it.
-    async fn put(&self, row_key: &str, stored: Option<Stored>, epoch: Epoch) -> Result<bool, StoreError> {
+    async fn put(&self, row_key: &str, stored: Option<Stored>, claim: StoredClaim) -> Result<bool, StoreError> {
         // Epochs are far below the largest number.
-        let epoch = i64::try_from(epoch.0).unwrap_or(i64::MAX);
-        let entity = Entity::new(PARTITION, row_key).with(EPOCH, epoch);
+        let epoch = i64::try_from(claim.epoch.0).unwrap_or(i64::MAX);
+        let entity = Entity::new(PARTITION, row_key).with(EPOCH, epoch).with(ACTIVE, claim.is_active);
         let put = match stored {
             Some(stored) => self.table.replace(&entity, &IfMatch::ETag(stored.etag)).await,
             None => match self.table.insert(&entity).await {
@@ -101,8 +121,11 @@ impl Claims {
             Some(Value::Int64(epoch)) => u64::try_from(*epoch).ok().map(Epoch),
             _ => None,
         };
+        let is_active = entity.value(ACTIVE) == Some(&Value::Boolean(true));
         match (epoch, entity.etag) {
-            (Some(epoch), Some(etag)) => Ok(Some(Stored { epoch, etag })),
+            (Some(epoch), Some(etag)) => {
+                Ok(Some(Stored { claim: StoredClaim { epoch, is_active }, etag }))
+            }
             _ => {
                 let what = format!("the claim {row_key} in table {} is damaged", self.table.name());
                 Err(StoreError::refused(&self.place, what))

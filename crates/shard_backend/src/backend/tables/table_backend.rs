@@ -342,6 +342,19 @@ impl Backend for TableBackend {
         })
     }
 
+    /// Without a lock: writes that were signed before it may come until T after it.
+    fn release<'a>(
+        &'a self,
+        shardlet: &'a Shardlet,
+        claim: Epoch,
+    ) -> BoxFuture<'a, Result<(), BackendError>> {
+        Box::pin(async move {
+            let Some((map, mapping)) = shardlet.mapping() else { return Ok(()) };
+            self.rights.forget(map.name(), mapping);
+            self.claims.release(map.name(), mapping, claim).await
+        })
+    }
+
     fn scan<'a>(
         &'a self,
         table: &'a TableSchema,
