@@ -45,7 +45,7 @@
 //! | `value/` | kinds, values, rows and their keys |
 //! | `capability/` | what backends can do, and how rows may be moved between two |
 //! | `digest/` | canonical rows and their hash |
-//! | `backend/` | the trait; rows in memory |
+//! | `backend/` | the trait; rows in memory, in tables of storage accounts |
 //! | `sql/` | what databases have in common |
 //! | `sqlite/`, `postgres/` | rows in a database (features `sqlite`, `postgres`) |
 
@@ -69,12 +69,14 @@ pub use backend::error::BackendError;
 pub use backend::fence::FenceHold;
 pub use backend::memory::MemoryBackend;
 pub use backend::shardlet::Shardlet;
+pub use backend::tables::entity::{EntityError, EntityKey, entity_of_row, row_of_entity};
+pub use backend::tables::table_backend::{TableBackend, TablePlace};
 pub use capability::capabilities::{Capabilities, Fence, Transactions};
 pub use capability::choose_move::{Lack, MoveChoice, MoveMode, Reason, Side, choose_move};
 pub use digest::row_hasher::{DigestKey, RowHash, RowHasher};
 pub use digest::table_digest::TableDigest;
 pub use limits::{
-    BATCH_BYTES_MAX, BATCH_LOOKED_AT_ROWS_MAX, BATCH_ROWS_MAX, NAME_BYTES_MAX, ROW_BYTES_MAX,
+    BATCH_BYTES_MAX, BATCH_LOOKED_AT_ROWS_MAX, BATCH_ROWS_MAX, NAME_BYTES_MAX, ROW_BYTES_MAX, SIGNED_FOR_MAX,
     TABLE_COLUMNS_MAX, TABLES_MAX,
 };
 #[cfg(feature = "postgres")]

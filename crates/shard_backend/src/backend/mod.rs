@@ -8,3 +8,4 @@ pub(crate) mod error;
 pub(crate) mod fence;
 pub(crate) mod memory;
 pub(crate) mod shardlet;
+pub(crate) mod tables;
