@@ -1,5 +1,5 @@
-//! The worked examples of docs/sharding.md over SQLite files: a large tenant goes to a shard of its own, a shard
-//! is added, rows are checked and repaired.
+//! The worked examples of docs/sharding.md over SQLite files: a large tenant goes to a shard of its own, a
+//! shard is added, rows are checked and repaired.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 

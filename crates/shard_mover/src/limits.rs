@@ -34,7 +34,8 @@ pub(crate) const MEASURE_AT_ONCE_MAX: usize = 8;
 /// Rows and bytes of all shards' batches together, at most, while a check reads all shards in order.
 pub(crate) const MERGE_ROWS_MAX: usize = 1 << 17;
 pub(crate) const MERGE_BYTES_MAX: usize = 64 << 20;
-/// Pairs of a shard and a mapping that is elsewhere whose rows a check counts; rows of others are findings only.
+/// Pairs of a shard and a mapping that is elsewhere whose rows a check counts; rows of others are findings
+/// only.
 pub(crate) const FOREIGN_PLACES_MAX: usize = 100_000;
 /// How often a check of orphans reads its tables at most, each time for a part of the parents.
 pub(crate) const ORPHAN_PASSES_MAX: u128 = 4096;

@@ -16,6 +16,7 @@ mod fuzz;
 mod kill9;
 mod model;
 mod programs;
+mod shard;
 mod simulation;
 mod suite;
 mod tidy;
@@ -66,6 +67,8 @@ enum Chore {
     Alerts(alerts::AlertArguments),
     /// Seeded histories of range partitions on the simulated disk; with `shard`: of shards and moves instead.
     Sim(simulation::SimulationArguments),
+    /// Moves between real shards of all kinds under writers, with movers that are killed at every step.
+    Shard(shard::ShardArguments),
     /// Every state of a small stamp of several processes, and planted faults that must be found.
     Model(model::ModelArguments),
     /// The bare HTTP server that `bench` compares with (started by `bench`).
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         Chore::FullDisk(arguments) => full_disk::run(&arguments),
         Chore::Alerts(arguments) => alerts::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
+        Chore::Shard(arguments) => shard::run(&arguments),
         Chore::Model(arguments) => model::run(&arguments),
         Chore::BareServer(arguments) => bench::bare_server::run(&arguments),
     };

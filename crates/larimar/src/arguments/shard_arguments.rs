@@ -1,5 +1,6 @@
 //! Arguments of `larimar shard`, with their help texts. `shard/` checks what they mean.
 
+use super::shard_home_arguments::HomeArguments;
 use super::shard_move_arguments::{
     ApplyArguments, PlanCommand, RepairArguments, StatusArguments, UndoArguments, VerifyArguments,
 };
@@ -86,22 +87,6 @@ pub(crate) enum MapCommand {
     Publish(ChangeArguments),
     /// Make a map out of the shards' copies: the home is lost, or an old backup of it was restored
     Recover(RecoverArguments),
-}
-
-/// Where the map is.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct HomeArguments {
-    /// The map's home: file:PATH, sqlite:PATH, postgres://USER@HOST/DATABASE or table:NAME
-    #[arg(long, value_name = "HOME", env = "LARIMAR_SHARD_HOME")]
-    pub(crate) home: String,
-
-    /// File with the connection string of the account that has the table; else LARIMAR_SHARD_CONNECTION
-    #[arg(long, value_name = "FILE")]
-    pub(crate) home_connection_file: Option<PathBuf>,
-
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// How shards are reached.

@@ -1,6 +1,6 @@
 //! Arguments of `larimar shard plan`, `apply`, `undo`, `status`, `verify` and `repair`.
 
-use super::shard_arguments::HomeArguments;
+use super::shard_home_arguments::HomeArguments;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

@@ -4,7 +4,8 @@
 use super::connections;
 use super::input::{Lookup, file_text};
 use crate::Failure;
-use crate::arguments::shard_arguments::{HomeArguments, ReachArguments};
+use crate::arguments::shard_arguments::ReachArguments;
+use crate::arguments::shard_home_arguments::HomeArguments;
 use base::file_lock::SystemFileLock;
 use base::system::{SystemClock, SystemDisk, SystemRandom, TokioSpawner};
 use base::{Clock, Random, Spawner, TaskThread};
@@ -57,7 +58,8 @@ impl<'a> Opener<'a> {
         (self.clock.clone(), self.random.clone())
     }
 
-    /// The rows of shards at their locations. An account's tables can't be reached yet: such a shard has none.
+    /// The rows of shards at their locations. An account's tables can't be reached yet: such a shard has
+    /// none.
     pub(super) fn backends<'b>(
         &self,
         shards: impl Iterator<Item = &'b Shard>,

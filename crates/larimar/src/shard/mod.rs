@@ -13,9 +13,10 @@ mod serve_map;
 
 use crate::Failure;
 use crate::arguments::shard_arguments::{
-    ChangeArguments, DescribedArguments, HomeArguments, LintArguments, MapCommand, ReadArguments,
-    RecoverArguments, ShardCommand,
+    ChangeArguments, DescribedArguments, LintArguments, MapCommand, ReadArguments, RecoverArguments,
+    ShardCommand,
 };
+use crate::arguments::shard_home_arguments::HomeArguments;
 use homes::Opener;
 use input::{EXIT_AMISS, Lookup, file_text, name};
 use settings_file::FILE_SIZE_BYTES_MAX;

@@ -36,8 +36,8 @@ pub trait Backend: Send + Sync + 'static {
     fn actual_schema(&self) -> BoxFuture<'_, Result<ActualSchema, BackendError>>;
 
     /// Claims a mapping for the writes of one move: those of lower claims fail from here on. A claim that is
-    /// lower than the stored one, or was released, is refused; an equal one is fine. It waits for transactions
-    /// that hold it. A shardlet without a mapping has no claims.
+    /// lower than the stored one, or was released, is refused; an equal one is fine. It waits for
+    /// transactions that hold it. A shardlet without a mapping has no claims.
     fn claim<'a>(&'a self, shardlet: &'a Shardlet, claim: Epoch) -> BoxFuture<'a, Result<(), BackendError>>;
 
     /// Ends a claim: writes by it fail from here on, and it can't be claimed again. Without effect if another

@@ -16,8 +16,9 @@ use shard_store::{Access, LocalMapping, check_fence};
 pub enum FenceHold {
     /// The mapping is on the shard since this epoch, and online: a client's write.
     Open(Epoch),
-    /// The mapping takes no writes of clients: it is not on the shard, read-only or offline; and this claim is
-    /// the one that is stored, and not released. The write of a copy, or a delete after it: a late one is refused.
+    /// The mapping takes no writes of clients: it is not on the shard, read-only or offline; and this claim
+    /// is the one that is stored, and not released. The write of a copy, or a delete after it: a late one is
+    /// refused.
     Closed(Epoch),
 }
 

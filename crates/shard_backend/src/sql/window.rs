@@ -51,7 +51,8 @@ pub(crate) fn window(
 }
 
 impl Condition {
-    /// The same rows by values that a database has. `floor` gives the last one before a value that it has not.
+    /// The same rows by values that a database has. `floor` gives the last one before a value that it has
+    /// not.
     #[cfg(any(feature = "postgres", test))]
     pub(crate) fn rounded_down(mut self, floor: impl Fn(&KeyValue) -> Option<KeyValue>) -> Self {
         let cut = self.values.iter().enumerate().find_map(|(index, value)| Some((index, floor(value)?)));

@@ -5,7 +5,8 @@
 //! | bool, int32, int64 | integer | 0 or 1; the number |
 //! | float64 | real | the number; SQLite has no NaN |
 //! | text | text | as it is |
-//! | date-time | text | `2026-11-28T14:05:00.0000000Z`: seven digits, so that their order is that of instants |
+//! | date-time | text | `2026-11-28T14:05:00.0000000Z`: seven digits, so that their order is that of
+//! instants |
 //! | binary, guid | blob | the bytes |
 //!
 //! What always holds: keys are compared as their encodings are.

@@ -252,15 +252,16 @@ impl Stage {
             [0, TICKS_MAX.0 - 9, 125_911_584_000_000_000, 125_911_583_999_999_990, 133_000_000_000_000_010];
         let floats = [no_number, f64::INFINITY, f64::NEG_INFINITY, -0.0, f64::MIN_POSITIVE, f64::MAX, 3.0];
         let texts = ["", "ü\n", "'\"\\", "NULL", "\u{1F600}"];
-        let of = |one_in: usize, value: Value| if number % one_in == 0 { Value::Null } else { value };
+        let of =
+            |one_in: usize, value: Value| if number.is_multiple_of(one_in) { Value::Null } else { value };
         let values = [
             ("a", a.into()),
             ("b", Value::Binary(b.to_vec())),
             ("n", Value::Int32([i32::MIN, -1, 0, 1, i32::MAX][number % 5])),
             ("at", Value::DateTime(Ticks(instants[number % 5]))),
-            ("g", Value::Guid(if number % 2 == 0 { [0; 16] } else { [(number * 37) as u8; 16] })),
+            ("g", Value::Guid(if number.is_multiple_of(2) { [0; 16] } else { [(number * 37) as u8; 16] })),
             ("big", Value::Int64([i64::MIN, -1, 0, i64::MAX][number % 4])),
-            ("v_bool", of(3, Value::Bool(number % 2 == 0))),
+            ("v_bool", of(3, Value::Bool(number.is_multiple_of(2)))),
             ("v_float", of(8, Value::Float64(floats[number % 7]))),
             ("v_text", of(4, texts[number % 5].into())),
             ("v_binary", of(5, Value::Binary(vec![0; number % 4]))),

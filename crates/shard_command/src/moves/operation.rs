@@ -1,7 +1,8 @@
 //! Plans, moves and rules of integrity over a map's home and its shards.
 //!
-//! What always holds: a plan changes nothing, and is applied to the epoch that it was made for. All moves of a
-//! plan begin before the first one is driven, so that after a kill `apply` without a plan goes on with all.
+//! What always holds: a plan changes nothing, and is applied to the epoch that it was made for. All moves of
+//! a plan begin before the first one is driven, so that after a kill `apply` without a plan goes on with
+//! all.
 
 use super::document::PlanDocument;
 use super::outcome::{MoveOutcome, Planned};

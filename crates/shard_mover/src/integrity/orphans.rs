@@ -4,8 +4,8 @@
 //! with more parents both tables are read several times, each time for another part of the hashes. Children
 //! without a parent are looked for once more at the end, because both may have been written meanwhile.
 //!
-//! What always holds: only rows on the shards that the map names for them count. A row of a reference table is
-//! the parent of its own shard's rows.
+//! What always holds: only rows on the shards that the map names for them count. A row of a reference table
+//! is the parent of its own shard's rows.
 
 use super::finding::{Finding, FindingKind, IntegrityReport};
 use super::judged::{Judged, SHOWN_EVERY_ROWS};

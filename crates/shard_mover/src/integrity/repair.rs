@@ -2,12 +2,12 @@
 //!
 //! What always holds:
 //!
-//! * a row is deleted only after the owner's row of its key was read and every value of both is equal, which is
-//!   stricter than equal hashes; all else is reported and stays;
+//! * a row is deleted only after the owner's row of its key was read and every value of both is equal, which
+//!   is stricter than equal hashes; all else is reported and stays;
 //! * deletes have a claim of an epoch that the repair made. A move that begins later has a later claim, so no
 //!   delete of the repair lands in its copy; mappings that moves have are left out;
-//! * before each batch the map is read again, and once it was changed the repair of the mapping ends. The claim
-//!   is released at the end, so that no late delete lands.
+//! * before each batch the map is read again, and once it was changed the repair of the mapping ends. The
+//!   claim is released at the end, so that no late delete lands.
 
 use super::merged::{Merged, bounds_of};
 use super::repair_plan::{RepairPlan, RepairReport, RepairStep};

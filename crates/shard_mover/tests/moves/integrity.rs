@@ -58,8 +58,8 @@ fn count(report: &IntegrityReport, kind: &str) -> u64 {
     report.counts.get(kind).copied().unwrap_or_default()
 }
 
-/// The setting's rows that are left from a former placement: of each tenant and table, on two shards, one whose
-/// key the owner has with another text, and one that it has not.
+/// The setting's rows that are left from a former placement: of each tenant and table, on two shards, one
+/// whose key the owner has with another text, and one that it has not.
 const LEFT: u64 = 2 * 2 * TENANTS as u64;
 
 #[test]

@@ -24,8 +24,8 @@ pub enum AttemptError<E> {
 /// What an implementation must hold: unless its shards' [`shard_backend::Fence`] is none, nothing is done if
 /// the fence of one of [`Routed::mappings`] refuses it, from its check until the commit; an error is
 /// [`AttemptError::MayBeDone`] whenever it is open whether anything was done; a connection with which an
-/// attempt succeeded, was refused or was rolled back has nothing open on it. It may run twice, so it changes nothing but the
-/// shard.
+/// attempt succeeded, was refused or was rolled back has nothing open on it. It may run twice, so it changes
+/// nothing but the shard.
 pub trait ShardWork<T>: Send {
     /// What it gives.
     type Output: Send;

@@ -6,7 +6,7 @@
 
 mod boundaries;
 mod examples;
-mod postgres;
+pub(crate) mod postgres;
 mod stress_page;
 
 use crate::programs::finish;

@@ -11,7 +11,7 @@ const PACKAGES: [&str; 1] = ["postgresql"];
 /// What the tests run.
 const PROGRAMS: [&str; 3] = ["initdb", "postgres", "psql"];
 
-pub(super) fn set_up() -> Outcome<()> {
+pub(crate) fn set_up() -> Outcome<()> {
     let versions = std::fs::read_dir(VERSIONS).into_iter().flatten().flatten();
     let has_programs = |version: &Path| PROGRAMS.iter().all(|name| version.join("bin").join(name).is_file());
     if versions.into_iter().any(|version| has_programs(&version.path())) {

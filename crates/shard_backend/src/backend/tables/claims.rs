@@ -21,7 +21,8 @@ use storage_client::{Entity, Error, IfMatch, TableClient, Value};
 const PARTITION: &str = "claims";
 const EPOCH: &str = "Epoch";
 const ACTIVE: &str = "Active";
-/// Claims of one mapping that are under way at once end after so many attempts: each is another one's success.
+/// Claims of one mapping that are under way at once end after so many attempts: each is another one's
+/// success.
 const ATTEMPTS_MAX: u32 = 20;
 
 /// The claims of a shard.

@@ -7,8 +7,8 @@
 //!                 DateTime or Guid; a NULL has none
 //! ```
 //!
-//! So all rows of a shard key are one partition, which is what a client's signature is for and what changes as
-//! one group; the rows of several keys are in their order.
+//! So all rows of a shard key are one partition, which is what a client's signature is for and what changes
+//! as one group; the rows of several keys are in their order.
 //!
 //! What always holds: an entity that was read gives the row that it was written of; one with a property that
 //! is no column is an error, because the property would be lost in a move.

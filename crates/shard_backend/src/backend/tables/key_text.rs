@@ -6,8 +6,8 @@
 //! guid           as it is printed
 //! date-time      2026-11-28T14:00:00.0000000Z, always with seven digits of a second
 //! text, binary   letters, digits and `-` as they are; other bytes (of UTF-8) in two hexadecimal digits
-//!                behind a mark: `!` below `-`, `.` below the digits, `:` below the capital letters, `_` below
-//!                the small ones, `~` above them
+//! behind a mark: `!` below `-`, `.` below the digits, `:` below the capital letters, `_` below the small
+//! ones, `~` above them
 //! ```
 //!
 //! Columns are parted by a space, which none of them has.

@@ -73,7 +73,8 @@ impl Setting {
         let shardlet = Shardlet::new(map.clone(), route.mapping).expect("it");
         let hold = FenceHold::Open(route.placement.since);
         let backend = &self.backends[&route.placement.shard];
-        // Columns are in the order of their names: customer, name, region, tenant; and customer, number, region, tenant.
+        // Columns are in the order of their names: customer, name, region, tenant; and customer, number,
+        // region, tenant.
         let customer = Row { values: vec![1_i64.into(), "first".into(), "eu".into(), tenant.into()] };
         let order =
             |number: &i64| Row { values: vec![1_i64.into(), (*number).into(), "eu".into(), tenant.into()] };

@@ -7,7 +7,8 @@
 //! whose map is older than the move was refused and then routed right.
 //!
 //! Servers are started here and end with the process: Postgres of Debian's packages, SQLite in files, and
-//! accounts served by the real front end in memory.
+//! accounts served by the real front end in memory. `cargo xtask shard` runs it; it is no test of the
+//! workspace, because it takes minutes.
 // Starts servers and opens files by nature; it is no part of the server.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -21,10 +22,10 @@ mod settings;
 mod trial;
 mod writers;
 
-#[path = "../../shard_store/tests/places/postgres_server.rs"]
+#[path = "../../../shard_store/tests/places/postgres_server.rs"]
 #[allow(dead_code)] // The tests there need more of it.
 mod postgres_server;
-#[path = "../../shard_store/tests/places/served_account.rs"]
+#[path = "../../../shard_store/tests/places/served_account.rs"]
 #[allow(dead_code)] // As above.
 mod served_account;
 

@@ -1,12 +1,11 @@
 //! The shards: Postgres databases, SQLite files, and accounts.
 
-use crate::model::Key;
 use crate::postgres_server::PostgresServer;
 use crate::served_account::ServedAccount;
 use crate::settings::SIGNED_FOR;
 use base::connector::SystemConnector;
 use base::{Environment, TaskThread};
-use shard_backend::{Backend, Schema, TableBackend, TablePlace};
+use shard_backend::{Backend, PostgresBackend, Schema, SqliteBackend, TableBackend, TablePlace};
 use shard_store::{
     LocalStore, PostgresDatabase, PostgresLocal, PostgresSurroundings, SqliteFile, SqliteLocal,
 };
@@ -21,6 +20,10 @@ use tempfile::TempDir;
 pub(crate) const TABLE: &str = "notes";
 const SCHEMA: &str = "map = \"m\"\n[sharded.notes]\nkey = \"tenant\"\nprimary_key = [\"tenant\", \"number\"]\n\
      columns = { tenant = \"int64\", number = \"int32\", text = \"text\" }\n";
+const POSTGRES_TABLE: &str = "CREATE TABLE notes (tenant bigint NOT NULL, number integer NOT NULL, \
+     text text NOT NULL, PRIMARY KEY (tenant, number))";
+const SQLITE_TABLE: &str = "PRAGMA journal_mode = WAL; CREATE TABLE notes (tenant INTEGER NOT NULL, \
+     number INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (tenant, number)) STRICT, WITHOUT ROWID";
 /// The user of the Postgres server, which trusts it.
 pub(crate) const POSTGRES_USER: &str = "shard";
 
@@ -82,11 +85,36 @@ impl Places {
     }
 
     fn database(&self, name: &str) -> ShardPlace {
-        panic!("{name}: not yet")
+        let server = self.postgres.as_ref().expect("a kind is Postgres");
+        server.create_database(name);
+        server.run(name, POSTGRES_TABLE);
+        // Reads and writes of a move go side by side: a connection for each.
+        let database = || {
+            let surroundings = PostgresSurroundings {
+                connector: Arc::new(SystemConnector),
+                spawner: self.env.spawner.clone(),
+                clock: self.env.clock.clone(),
+            };
+            PostgresDatabase::new(server.config(name), surroundings)
+        };
+        ShardPlace {
+            kind: Kind::Postgres,
+            location: format!("postgres://127.0.0.1:{}/{name}", server.config(name).get_ports()[0]),
+            local: Arc::new(PostgresLocal::new(database())),
+            backend: Arc::new(PostgresBackend::new(database())),
+        }
     }
 
     fn file(&self, name: &str) -> ShardPlace {
-        panic!("{name}: not yet")
+        let path = self.folder.path().join(format!("{name}.db"));
+        let connection = rusqlite::Connection::open(&path).expect("a file");
+        connection.execute_batch(SQLITE_TABLE).expect("a table");
+        ShardPlace {
+            kind: Kind::Sqlite,
+            location: format!("sqlite:{}", path.display()),
+            local: Arc::new(SqliteLocal::new(SqliteFile::new(&path, self.thread("SQLite copy")))),
+            backend: Arc::new(SqliteBackend::new(SqliteFile::new(&path, self.thread("SQLite rows")))),
+        }
     }
 
     fn thread(&self, name: &'static str) -> Arc<dyn TaskThread> {
@@ -133,9 +161,4 @@ pub(crate) fn put_statement(parameter: char) -> String {
 
 pub(crate) fn delete_statement(parameter: char) -> String {
     format!("DELETE FROM {TABLE} WHERE tenant = {parameter}1 AND number = {parameter}2")
-}
-
-/// A row's key as the statements take it.
-pub(crate) fn parameters((tenant, number): Key) -> (i64, i32) {
-    (tenant, number)
 }

@@ -1,6 +1,6 @@
 //! A gate that each operation of a mover passes: it kills the mover before, in or after it.
 //!
-//! Operations are told apart by what they do, where, in which state of the move, and how many of the kind
+//! Operations differ by what they do, where, in which state of the move, and how many of the kind
 //! the mover did before, in powers of four. Each is the end of a mover once a way. What always holds: so the
 //! number of kills is bounded, and a move comes to its end.
 
