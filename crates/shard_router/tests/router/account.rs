@@ -96,8 +96,8 @@ async fn the_service_refuses_a_signature_that_ended() {
 async fn nothing_is_sent_with_a_map_whose_read_began_too_long_ago() {
     let served = ServedAccount::serve().await;
     served.client().table("Notes").create().await.expect("a table");
-    // Each operation of the map's home takes longer than T, so any read of the map ends after the signatures that
-    // count from its beginning.
+    // Each operation of the map's home takes longer than T, so any read of the map ends after the signatures
+    // that count from its beginning.
     let home_for = Duration::from_millis(1100);
     let router = router(&served, 0, home_for, Duration::from_secs(1)).await;
     let group = [GroupOperation::Insert(Entity::new("1", "x"))];
