@@ -12,6 +12,7 @@
 //! | `home_address.rs` | where a home is, as it is typed |
 //! | `keys.rs` | keys as they are typed |
 //! | `operation.rs`, `recover.rs` | an operation over a home, and its outcome |
+//! | `keys_stay.rs` | whether a change leaves rows behind |
 //! | `run.rs` | what they run on, and their errors |
 //! | `outcome.rs` | outcomes as text and JSON |
 //! | `moves/` | plans, moves and rules of integrity |
@@ -21,6 +22,7 @@
 mod description;
 mod home_address;
 mod keys;
+mod keys_stay;
 mod lint;
 mod moves;
 mod operation;

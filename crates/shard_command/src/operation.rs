@@ -5,6 +5,7 @@
 
 use crate::description::{Description, MapDescription};
 use crate::keys::key_of;
+use crate::keys_stay::check_keys_stay;
 use crate::outcome::Outcome;
 use crate::recover;
 use crate::run::{OperationError, Run};
@@ -20,7 +21,12 @@ pub enum Operation {
     /// Creates a catalog as described.
     Init(Description),
     /// Adds shards, maps, pins and ranges of a description that are not there.
-    Add(Description),
+    Add {
+        /// What is to be there.
+        described: Description,
+        /// Whether keys that come to another shard have no rows, or rows that are there already.
+        has_no_data: bool,
+    },
     /// Gives a key a shard of its own, or takes that away: the key has a text for each column.
     Pin {
         /// The map.
@@ -29,6 +35,8 @@ pub enum Operation {
         key: Vec<String>,
         /// The shard; none: the pin is removed.
         shard: Option<Name>,
+        /// Whether the key has no rows, or they are on its next shard already.
+        has_no_data: bool,
     },
     /// Shows the catalog, or one of its maps.
     Show(Option<Name>),
@@ -49,14 +57,24 @@ impl Operation {
     pub async fn run(&self, run: &Run) -> Result<Outcome, OperationError> {
         match self {
             Operation::Init(described) => init(run, described).await,
-            Operation::Add(described) => {
+            Operation::Add { described, has_no_data } => {
                 let note = format!("added from a description of {}", described.catalog);
-                change(run, &note, |catalog| additions(catalog, described)).await
+                change(run, &note, |catalog| {
+                    let changes = additions(catalog, described)?;
+                    check_keys_stay(catalog, &changes, *has_no_data)?;
+                    Ok(changes)
+                })
+                .await
             }
-            Operation::Pin { map, key, shard } => {
+            Operation::Pin { map, key, shard, has_no_data } => {
                 let verb = if shard.is_some() { "pinned" } else { "unpinned" };
                 let note = format!("{verb} {} of {map}", key.join(", "));
-                change(run, &note, |catalog| pin(catalog, map, key, shard.as_ref())).await
+                change(run, &note, |catalog| {
+                    let changes = pin(catalog, map, key, shard.as_ref())?;
+                    check_keys_stay(catalog, &changes, *has_no_data)?;
+                    Ok(changes)
+                })
+                .await
             }
             Operation::Show(map) => {
                 let catalog = run.home.load().await?;

@@ -2,7 +2,7 @@
 //!
 //! What always holds: an error is one line that says what to do, as far as that is known.
 
-use shard_map::{CatalogError, ChangeError, Epoch, KeyError, Name};
+use shard_map::{CatalogError, ChangeError, Epoch, KeyError, Name, State};
 use shard_mover::MoveError;
 use shard_store::{CatalogHome, HomeError, LocalStores, PublishError, RecoverError, StoreError};
 
@@ -60,6 +60,38 @@ pub enum OperationError {
     /// The texts are no key of the map.
     #[error("map `{0}`: {1}")]
     Key(Name, KeyError),
+    /// A key would be routed to a shard where its rows are not.
+    #[error(
+        "map `{map}`: the key's rows are on `{shard}` ({mapping}), and this moves none; use `larimar shard plan \
+         move --alone`, or give --no-data if there are no rows or they are where it goes"
+    )]
+    LeavesRows {
+        /// The map.
+        map: Name,
+        /// The mapping that has the key.
+        mapping: String,
+        /// Its shard.
+        shard: Name,
+    },
+    /// Keys of virtual shards would be routed to a range's shard.
+    #[error(
+        "map `{0}`: the range takes keys from virtual shards, whose rows it does not move; give --no-data if \
+         there are none"
+    )]
+    LeavesRange(Name),
+    /// A key would leave a mapping that may be under a move, or come to one.
+    #[error(
+        "map `{map}`: {mapping} is {state}, perhaps because a move has it (`larimar shard status`); keys come \
+         and go only while it is online"
+    )]
+    NotOnline {
+        /// The map.
+        map: Name,
+        /// The mapping.
+        mapping: String,
+        /// Its state.
+        state: State,
+    },
     /// A move, a plan or a check failed.
     #[error(transparent)]
     Move(Box<MoveError>),

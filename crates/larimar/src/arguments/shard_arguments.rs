@@ -12,7 +12,7 @@ const AFTER_HELP: &str = "\
 Examples:
   larimar shard map init books.toml --home file:books.map      a home in a file, as the description says
   larimar shard map show --home file:books.map
-  larimar shard map pin tenants b eu 17 --home postgres://app@db1/maps   the key (eu, 17) to the shard b
+  larimar shard map pin tenants b eu 17 --no-data --home postgres://app@db1/maps   a new tenant (eu, 17) on b
   larimar shard map lint books.toml --sample keys.csv
   larimar shard plan drain b --home file:books.map --schema books-schema.toml --out drain.json
   larimar shard apply drain.json --home file:books.map --schema books-schema.toml
@@ -62,7 +62,7 @@ pub(crate) enum MapCommand {
     /// Create a home with the shards and maps of a description
     Init(DescribedArguments),
     /// Add what a description has and the home has not: shards, maps, pins, ranges
-    Add(DescribedArguments),
+    Add(AddArguments),
     /// Give a key a shard of its own; no data moves
     Pin(PinArguments),
     /// Take a key's pin away: it belongs to the range or virtual shard below; no data moves
@@ -135,6 +135,23 @@ pub(crate) struct DescribedArguments {
     pub(crate) dry_run: bool,
 }
 
+/// What is added.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AddArguments {
+    #[command(flatten)]
+    pub(crate) described: DescribedArguments,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
+}
+
+/// What is known of rows.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct DataArguments {
+    /// Keys that go to another shard have no rows, or these are there already: no rows are moved
+    #[arg(long)]
+    pub(crate) no_data: bool,
+}
+
 /// A pin.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PinArguments {
@@ -149,6 +166,8 @@ pub(crate) struct PinArguments {
     /// The key: a value for each column
     #[arg(value_name = "KEY", required = true, allow_negative_numbers = true)]
     pub(crate) key: Vec<String>,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
     #[command(flatten)]
     pub(crate) home: HomeArguments,
 
@@ -167,6 +186,8 @@ pub(crate) struct UnpinArguments {
     /// The key: a value for each column
     #[arg(value_name = "KEY", required = true, allow_negative_numbers = true)]
     pub(crate) key: Vec<String>,
+    #[command(flatten)]
+    pub(crate) data: DataArguments,
     #[command(flatten)]
     pub(crate) home: HomeArguments,
 

@@ -100,14 +100,19 @@ fn task_of(command: &MapCommand) -> Result<Task<'_>, Failure> {
     let described = |arguments: &DescribedArguments| description(&arguments.description);
     Ok(match command {
         MapCommand::Init(of) => Task::of(Operation::Init(described(of)?), &of.home, of.dry_run),
-        MapCommand::Add(of) => Task::of(Operation::Add(described(of)?), &of.home, of.dry_run),
+        MapCommand::Add(of) => {
+            let (described, of, has_no_data) = (described(&of.described)?, &of.described, of.data.no_data);
+            Task::of(Operation::Add { described, has_no_data }, &of.home, of.dry_run)
+        }
         MapCommand::Pin(of) => {
             let (map, shard) = (name(&of.map)?, Some(name(&of.shard)?));
-            Task::of(Operation::Pin { map, key: of.key.clone(), shard }, &of.home, of.dry_run)
+            let (key, has_no_data) = (of.key.clone(), of.data.no_data);
+            Task::of(Operation::Pin { map, key, shard, has_no_data }, &of.home, of.dry_run)
         }
         MapCommand::Unpin(of) => {
             let map = name(&of.map)?;
-            Task::of(Operation::Pin { map, key: of.key.clone(), shard: None }, &of.home, of.dry_run)
+            let (key, has_no_data) = (of.key.clone(), of.data.no_data);
+            Task::of(Operation::Pin { map, key, shard: None, has_no_data }, &of.home, of.dry_run)
         }
         MapCommand::Show(of) => {
             Task::of(Operation::Show(of.map.as_deref().map(name).transpose()?), &of.home, false)

@@ -23,7 +23,49 @@ fn name(text: &str) -> Name {
 }
 
 fn pin(map: &str, key: &str, shard: Option<&str>) -> Operation {
-    Operation::Pin { map: name(map), key: vec![key.to_owned()], shard: shard.map(name) }
+    Operation::Pin { map: name(map), key: vec![key.to_owned()], shard: shard.map(name), has_no_data: true }
+}
+
+fn add(described: Description) -> Operation {
+    Operation::Add { described, has_no_data: true }
+}
+
+/// A pin on another shard leaves the key's rows where they are, and readers then found none.
+#[tokio::test]
+async fn a_key_is_not_routed_away_from_its_rows_unasked() {
+    let run = run_with(LocalStores::new(), false);
+    Operation::Init(books()).run(&run).await.expect("created");
+    let pin = |key: &str, shard: Option<&str>, has_no_data| Operation::Pin {
+        map: name("books"),
+        key: vec![key.to_owned()],
+        shard: shard.map(name),
+        has_no_data,
+    };
+    let left = |outcome: Result<Outcome, OperationError>| match outcome {
+        Err(OperationError::LeavesRows { shard, .. }) => Some(shard.to_string()),
+        Ok(_) => None,
+        Err(error) => panic!("{error}"),
+    };
+    // 7 is on b.
+    assert_eq!(left(pin("7", Some("c"), false).run(&run).await).as_deref(), Some("b"));
+    assert_eq!(left(pin("7", Some("b"), false).run(&run).await), None);
+    assert_eq!(left(pin("7", None, false).run(&run).await), None);
+    assert_eq!(left(pin("7", Some("c"), true).run(&run).await), None);
+    assert_eq!(left(pin("7", None, false).run(&run).await).as_deref(), Some("c"));
+    assert_eq!(left(pin("7", None, true).run(&run).await), None);
+    let described =
+        BOOKS.replace("key = \"text\"\n", "key = \"text\"\npins = [{ key = \"7\", shard = \"c\" }]\n");
+    let described = Description::parse(&described).expect("a description");
+    let added = Operation::Add { described, has_no_data: false }.run(&run).await;
+    assert_eq!(left(added).as_deref(), Some("b"));
+    // A move may be copying what is not online.
+    let known = run.home.load().await.expect("it");
+    let mappings = shard_map::Selection::Range(vec!["4".into()]);
+    let change = MapChange::SetState { mappings, state: shard_map::State::ReadOnly };
+    let read_only = |_: &Catalog| Ok::<_, OperationError>(vec![Change::Map(name("books"), change.clone())]);
+    run.home.change(&known, "a move", read_only).await.expect("changed");
+    let refused = pin("7", Some("b"), true).run(&run).await;
+    assert!(matches!(refused, Err(OperationError::NotOnline { .. })), "{refused:?}");
 }
 
 #[tokio::test]
@@ -63,18 +105,18 @@ async fn a_dry_run_changes_nothing_and_refuses_what_the_run_would() {
 async fn what_is_missing_is_added_and_what_differs_is_refused() {
     let run = run_with(LocalStores::new(), false);
     Operation::Init(books()).run(&run).await.expect("created");
-    let again = Operation::Add(books()).run(&run).await.expect("nothing to do");
+    let again = add(books()).run(&run).await.expect("nothing to do");
     assert!(again.text().starts_with("nothing to change"), "{}", again.text());
     let more = format!("{BOOKS}\n[shards.d]\nlocation = \"sqlite:d.db\"\n");
     let more = more.replace("key = \"text\"\n", "key = \"text\"\npins = [{ key = \"Y\", shard = \"d\" }]\n");
     let more = Description::parse(&more).expect("a description");
-    Operation::Add(more).run(&run).await.expect("added");
+    add(more).run(&run).await.expect("added");
     let catalog = run.home.load().await.expect("it");
     assert_eq!((catalog.shards().len(), catalog.map("books").expect("it").pins().len()), (4, 1));
     let other = Description::parse(&BOOKS.replace("sqlite:b.db", "sqlite:other.db")).expect("a description");
-    assert!(matches!(Operation::Add(other).run(&run).await, Err(OperationError::Differs(_))));
+    assert!(matches!(add(other).run(&run).await, Err(OperationError::Differs(_))));
     let other = Description::parse(&BOOKS.replace("catalog = \"library\"", "catalog = \"x\"")).expect("it");
-    assert!(matches!(Operation::Add(other).run(&run).await, Err(OperationError::OtherCatalog { .. })));
+    assert!(matches!(add(other).run(&run).await, Err(OperationError::OtherCatalog { .. })));
     let history = Operation::History(Epoch(0), 10).run(&run).await.expect("history");
     assert_eq!(history.json().as_array().map(Vec::len), Some(2));
 }
