@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use tokio_postgres::config::Host;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::NoTls;
-use tokio_postgres::{Client, Config, Transaction};
+use tokio_postgres::{Client, Config, IsolationLevel, Transaction};
 
 /// How long an operation may take, with its connection.
 const OPERATION_FOR_MAX: Duration = Duration::from_secs(30);
@@ -81,7 +81,9 @@ impl PostgresDatabase {
             _ => self.connect().await?,
         };
         let refused = |error: tokio_postgres::Error| StoreError::refused(&self.place, shown(&error));
-        let transaction = client.transaction().await.map_err(refused)?;
+        // A fence that is read after a lock was waited for must see what was committed meanwhile.
+        let transaction = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
+        let transaction = transaction.start().await.map_err(refused)?;
         let outcome = change(&transaction).await.map_err(refused)?;
         let committed = transaction.commit().await;
         committed.map_err(|error| StoreError::uncertain(&self.place, shown(&error)))?;

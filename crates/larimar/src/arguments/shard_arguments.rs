@@ -69,7 +69,7 @@ pub(crate) enum MapCommand {
     Unpin(UnpinArguments),
     /// Print shards and mappings
     Show(ShowArguments),
-    /// Print the catalog's document, which a home can be made from
+    /// Print the catalog's document
     Export(HomeArguments),
     /// Read all of the home, and compare it with the shards' copies if --shards or --connections is given
     ///

@@ -58,8 +58,8 @@ impl<'a> Opener<'a> {
         (self.clock.clone(), self.random.clone())
     }
 
-    /// The rows of shards at their locations. An account's tables can't be reached yet: such a shard has
-    /// none.
+    /// The rows of shards at their locations. An account's tables can't be reached yet: a
+    /// catalog with such a shard is refused.
     pub(super) fn backends<'b>(
         &self,
         shards: impl Iterator<Item = &'b Shard>,

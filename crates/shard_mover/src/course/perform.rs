@@ -163,14 +163,15 @@ impl Mover {
         watch: &Watch,
         progress: &ProgressSink,
     ) -> Result<(), MoveError> {
-        // A mapping that others removed has no rows that could be claimed.
-        if let Ok(target) = self.side(&of.order.to, of, watch) {
-            self.claim(&target, claim).await?;
-            self.publish(of, watch, claim, &[]).await?;
-            let source = self.side(&of.order.from, of, watch).ok();
-            let sides: Vec<&Side> = source.iter().chain([&target]).collect();
-            self.wait_for_signatures(of, &sides, progress).await;
-        }
+        // A mapping that others removed has no rows that could be claimed. A side that can't be reached from
+        // here is another thing: the target stays closed until a mover that reaches both goes on.
+        let [target, source] = match [&of.order.to, &of.order.from].map(|shard| self.side(shard, of, watch)) {
+            [Err(MoveError::Refused(Refusal::NoMapping { .. })), _] => return Ok(()),
+            [target, source] => [target?, source?],
+        };
+        self.claim(&target, claim).await?;
+        self.publish(of, watch, claim, &[]).await?;
+        self.wait_for_signatures(of, &[&source, &target], progress).await;
         Ok(())
     }
 

@@ -90,15 +90,16 @@ impl Mover {
             let wait = self.settings.expires_after.saturating_add(self.settings.clock_bound);
             self.clock.sleep(wait).await;
         }
-        let mut done = Ok(());
+        let mut done = Ok(Ok(()));
         for table in self.schema.tables().filter(|table| table.is_sharded()) {
-            done = self.delete_copies(catalog, table, &pair, report).await?;
-            if done.is_err() {
+            done = self.delete_copies(catalog, table, &pair, report).await;
+            if !matches!(done, Ok(Ok(()))) {
                 break;
             }
         }
+        // After an error, too: no late delete may land once nobody repairs any more.
         other.backend.release(&other.shardlet, pair.claim).await?;
-        Ok(done)
+        done
     }
 
     fn pair(&self, catalog: &Catalog, step: &RepairStep) -> Result<Result<Pair, String>, MoveError> {

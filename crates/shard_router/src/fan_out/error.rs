@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Why one shard did not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardFailure<E> {
-    /// It failed, or there was no connection.
+    /// The query failed.
     #[error("{0}")]
     Failed(E),
     /// There was no connection.
@@ -39,6 +39,9 @@ pub enum FanOutError<E> {
         /// Why.
         failure: ShardFailure<E>,
     },
+    /// An earlier call of a merge failed or was given up, and rows that it had taken are gone.
+    #[error("the merge ended with an earlier error, or a call of it was given up; query again")]
+    Broken,
     /// A mapping changed meanwhile.
     #[error("map `{map}` changed while its shards were queried; query them again")]
     MapChanged {

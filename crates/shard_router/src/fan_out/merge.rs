@@ -29,6 +29,8 @@ pub struct SortedMerge<R, K, E> {
     /// Rows that are still wanted.
     left: u64,
     is_started: bool,
+    /// A call failed or was given up: rows that it had taken are gone.
+    is_broken: bool,
     settings: FanOutSettings,
     clock: Arc<dyn Clock>,
     failed: BTreeMap<Name, ShardFailure<E>>,
@@ -53,12 +55,22 @@ impl<R: Send, K: Ord + Send, E: Send> SortedMerge<R, K, E> {
         let mut sources: Vec<Source<R, E>> = sources.into_iter().map(source).collect();
         sources.sort_by(|one, other| one.name.cmp(&other.name));
         let (left, heads) = (limit.unwrap_or(u64::MAX), BinaryHeap::new());
-        let (is_started, failed) = (false, BTreeMap::new());
-        SortedMerge { sources, heads, key, left, is_started, settings, clock, failed }
+        let (is_started, is_broken, failed) = (false, false, BTreeMap::new());
+        SortedMerge { sources, heads, key, left, is_started, is_broken, settings, clock, failed }
     }
 
-    /// The next row with its shard's name; none at the end, or at the limit.
+    /// The next row with its shard's name; none at the end, or at the limit. After an error, or a call that
+    /// was given up, only errors follow.
     pub async fn next(&mut self) -> Result<Option<(Name, R)>, FanOutError<E>> {
+        if std::mem::replace(&mut self.is_broken, true) {
+            return Err(FanOutError::Broken);
+        }
+        let next = self.take_next().await?;
+        self.is_broken = false;
+        Ok(next)
+    }
+
+    async fn take_next(&mut self) -> Result<Option<(Name, R)>, FanOutError<E>> {
         if self.left == 0 {
             return Ok(None);
         }

@@ -227,6 +227,10 @@ fn rows_out_of_order_are_found() {
         assert_eq!(merge.next().await.expect("a row"), Some((name("one"), 1)));
         let error = merge.next().await.expect_err("2 is after 3");
         assert!(error.to_string().contains("order"), "{error}");
+        // What it had taken by then is gone: it does not go on without it.
+        for _ in 0..2 {
+            assert!(matches!(merge.next().await, Err(FanOutError::Broken)));
+        }
     });
 }
 
