@@ -5,7 +5,7 @@
 //! online, because a move may be copying it.
 
 use crate::run::OperationError;
-use shard_map::{Catalog, Change, KeyValue, MapChange, ShardMap, State};
+use shard_map::{Catalog, Change, KeyValue, MapChange, ShardMap, State, VirtualShards};
 
 /// Refuses changes after which a key that was pinned, unpinned or put into a range is on another shard.
 pub(crate) fn check_keys_stay(
@@ -29,9 +29,20 @@ pub(crate) fn check_keys_stay(
                 }
                 check(map, key, below.map(|route| route.placement.shard.as_str()), has_no_data)?;
             }
-            // Its keys were in virtual shards, which are on several shards.
-            MapChange::AddRange { .. } if map.virtual_shards().is_some() && !has_no_data => {
-                return Err(OperationError::LeavesRange(name.clone()));
+            // Its keys were in virtual shards, any of them, which are on several shards.
+            MapChange::AddRange { .. } => {
+                let placements = map.virtual_shards().map(VirtualShards::placements).unwrap_or_default();
+                let closed = placements.iter().position(|placement| placement.state != State::Online);
+                if let Some(number) = closed {
+                    return Err(not_online(
+                        map,
+                        &format!("virtual shard {number}"),
+                        placements[number].state,
+                    ));
+                }
+                if !placements.is_empty() && !has_no_data {
+                    return Err(OperationError::LeavesRange(name.clone()));
+                }
             }
             _ => {}
         }

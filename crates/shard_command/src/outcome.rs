@@ -220,5 +220,11 @@ fn map_lines(out: &mut String, map: &ShardMap) -> std::fmt::Result {
     for (first, last, placement) in map.virtual_shards().map(|layer| layer.runs()).unwrap_or_default() {
         writeln!(out, "    virtual shards {first} to {last}  {}{}", placement.shard, state(placement.state))?;
     }
+    for (mapping, frozen) in map.frozen().take(PINS_SHOWN_MAX) {
+        writeln!(out, "    frozen: {} by {}", map.mapping_text(mapping), frozen.by)?;
+    }
+    if map.frozen().len() > PINS_SHOWN_MAX {
+        writeln!(out, "    and {} more are frozen", map.frozen().len() - PINS_SHOWN_MAX)?;
+    }
     Ok(())
 }

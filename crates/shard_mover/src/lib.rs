@@ -12,6 +12,7 @@
 //!   never lost, and is on one shard that clients reach;
 //! * each state of a move is a record that is put once: of two movers one wins each step;
 //! * a late write of a former move fails, by its claim, or has ended by the time that its signature had;
+//! * while writes or deletes of a move or a repair may arrive, its mapping is frozen: it has the same keys;
 //! * rows are deleted only where the map does not have the mapping, under a claim newer than any copy's;
 //! * every loop, batch, queue and wait has a bound; clock and chance are handed in.
 //!
@@ -38,7 +39,7 @@ mod settings;
 
 pub use certificate::{Certificate, CertificateEpochs, CertificateSubject, CertificateTimes};
 pub use course::choose_action::Wish;
-pub use course::mover::{Backends, Mover, Shards, moves_beside};
+pub use course::mover::{Backends, Mover, Shards, moves_beside, unreached_beside};
 pub use error::MoveError;
 pub use integrity::finding::{Finding, FindingKind, ForeignPlace, ForeignRows, IntegrityReport};
 pub use integrity::progress::{CheckProgress, CheckSink};
@@ -50,7 +51,7 @@ pub use limits::{
 };
 pub use log::id::MoveId;
 pub use log::state::{Move, MoveOrder, MoveState, StateRecord};
-pub use plan::add_shard::plan_add;
+pub use plan::add_shard::{is_added, plan_add};
 pub use plan::drain::plan_drain;
 pub use plan::facts::{Facts, MappingOf, MappingSize, PlanSettings};
 pub use plan::move_mapping::plan_move;

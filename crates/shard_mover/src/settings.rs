@@ -65,6 +65,8 @@ pub enum PlantedFault {
     OneClaim,
     /// A deletion does not release its claim.
     NoRelease,
+    /// A deletion thaws its mapping before it begins, and moves begin beside one whose mapping was changed.
+    ThawEarly,
 }
 
 /// Which fault is planted, if any. Without the feature `planted` it is none.

@@ -148,10 +148,10 @@ async fn open(
     let bytes = (u128::from(random.next_u64()) << 64 | u128::from(random.next_u64())).to_be_bytes();
     let id = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let settings = MoverSettings::new(NamedDigestKey { id, key: DigestKey::new(bytes) });
-    let shards = Shards { locals: locals.clone(), backends };
+    let shards = Shards { locals, backends };
     let mover = Mover::new(records, shards, schema.clone(), settings, (clock, random));
     let (map, fingerprint) = (schema.map().clone(), schema.fingerprint().to_string());
-    Ok(Opened { run: MoveRun { mover, locals, map, schema: fingerprint, is_dry }, schema })
+    Ok(Opened { run: MoveRun { mover, map, schema: fingerprint, is_dry }, schema })
 }
 
 async fn finish(

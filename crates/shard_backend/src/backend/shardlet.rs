@@ -47,6 +47,11 @@ impl Shardlet {
         Some(Shardlet { of: Some((map, mapping)), low, high })
     }
 
+    /// A mapping that its map may have no more: for the end of its claims.
+    pub fn without_bounds(map: Arc<ShardMap>, mapping: MappingId) -> Self {
+        Shardlet { of: Some((map, mapping)), low: Vec::new(), high: None }
+    }
+
     /// Its map and mapping; none of [`Shardlet::all`].
     pub fn mapping(&self) -> Option<(&ShardMap, &MappingId)> {
         self.of.as_ref().map(|(map, mapping)| (map.as_ref(), mapping))

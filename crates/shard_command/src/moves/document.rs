@@ -10,9 +10,10 @@
 //! What always holds: a plan is applied to the epoch that it was made for, or refused.
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use shard_backend::MoveMode;
 use shard_map::{Catalog, Epoch, MappingId, Name};
-use shard_mover::PlannedMove;
+use shard_mover::{MoveOrder, PlannedMove};
 use std::time::Duration;
 
 use super::request::PlanRequest;
@@ -102,9 +103,16 @@ impl PlanDocument {
         &self.request
     }
 
-    /// Whether it was made for this epoch of this catalog.
+    /// Whether it was made for this catalog.
     pub(crate) fn is_of(&self, catalog: &Catalog) -> bool {
-        self.catalog_id == id_text(catalog) && self.epoch == catalog.epoch()
+        self.catalog_id == id_text(catalog)
+    }
+
+    /// What the map's history says of its changes: by it an application that was cut off is known again.
+    pub(crate) fn note(&self) -> String {
+        let digest = Sha256::digest(self.to_json());
+        let digits: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        format!("apply of plan {digits}")
     }
 }
 
@@ -113,6 +121,12 @@ fn id_text(catalog: &Catalog) -> String {
 }
 
 impl MoveLine {
+    /// Whether a move is this one.
+    pub(crate) fn is_of(&self, order: &MoveOrder) -> bool {
+        (&order.map, &order.mapping, &order.from, &order.to)
+            == (&self.map, &self.mapping, &self.from, &self.to)
+    }
+
     fn of(planned: &PlannedMove) -> Self {
         MoveLine {
             map: planned.map.clone(),

@@ -1,8 +1,9 @@
 //! Plans, moves and rules of integrity over a map's home and its shards.
 //!
-//! What always holds: a plan changes nothing, and is applied to the epoch that it was made for. All moves of
-//! a plan begin before the first one is driven, so that after a kill `apply` without a plan goes on with
-//! all.
+//! What always holds: a plan changes nothing, and is applied to the epoch that it was made for, or goes on
+//! where its own application was cut off. All moves of a plan begin before the first one is driven, so that
+//! after a kill `apply` without a plan goes on with all. What a publish could not reach is shown, and tried
+//! again by each `apply`.
 
 use super::document::PlanDocument;
 use super::outcome::{MoveOutcome, Planned};
@@ -12,9 +13,9 @@ use base::{Clock, Random};
 use shard_map::{Catalog, Change, Name};
 use shard_mover::{
     CheckSink, Move, MoveError, MoveId, MoveState, Mover, Plan, PlanSettings, ProgressSink, Refusal,
-    RefusedMove, Rules, moves_beside, plan_repair,
+    RefusedMove, Rules, moves_beside, plan_repair, unreached_beside,
 };
-use shard_store::{LocalStores, Records};
+use shard_store::Records;
 use std::sync::Arc;
 
 /// What is done.
@@ -41,8 +42,6 @@ pub enum MoveOperation {
 pub struct MoveRun {
     /// The mover of the map.
     pub mover: Mover,
-    /// The copies of the map in the shards.
-    pub locals: LocalStores,
     /// The map that the schema is of.
     pub map: Name,
     /// The fingerprint of the schema.
@@ -131,7 +130,13 @@ async fn apply(
         None => active(run).await?.into_iter().map(|of| of.id).collect(),
     };
     if run.is_dry {
-        return Ok(MoveOutcome::Status(read(run, &ids).await?));
+        let all = run.mover.moves().await?.into_iter();
+        let is_to_delete = |of: &Move| {
+            delete_sources && of.order.map == run.map && matches!(of.state(), MoveState::Done { .. })
+        };
+        return Ok(MoveOutcome::WouldDrive(
+            all.filter(|of| ids.contains(&of.id) || is_to_delete(of)).collect(),
+        ));
     }
     let mut ended = Vec::new();
     for id in &ids {
@@ -149,11 +154,13 @@ async fn apply(
             }
         }
     }
-    Ok(MoveOutcome::Moved(ended))
+    // What a former publish could not reach, too.
+    let unreached = run.mover.publish_map().await?;
+    Ok(MoveOutcome::Moved { moves: ended, unreached })
 }
 
 fn check_plan(run: &MoveRun, plan: &PlanDocument, catalog: &Catalog) -> Result<Vec<Change>, OperationError> {
-    if !plan.is_of(catalog) {
+    if !plan.is_of(catalog) || plan.epoch != catalog.epoch() {
         let (planned, there) = (plan.epoch, catalog.epoch());
         return Err(OperationError::OldPlan { catalog: catalog.name().clone(), planned, there });
     }
@@ -163,18 +170,34 @@ fn check_plan(run: &MoveRun, plan: &PlanDocument, catalog: &Catalog) -> Result<V
     plan.request.changes(catalog)
 }
 
-/// Makes the changes, and begins all moves.
+/// Whether this plan's changes were made last, and what applied it was cut off then.
+async fn is_cut_off(run: &MoveRun, plan: &PlanDocument, catalog: &Catalog) -> Result<bool, OperationError> {
+    if !plan.is_of(catalog) || plan.schema != run.schema || catalog.epoch() != plan.epoch.next() {
+        return Ok(false);
+    }
+    let entries = run.mover.home().history(plan.epoch, 1).await?;
+    Ok(entries.first().is_some_and(|entry| entry.diff.from == plan.epoch && entry.note == plan.note()))
+}
+
+/// Makes the changes, and begins all moves that have not begun.
 async fn begin(run: &MoveRun, plan: &PlanDocument) -> Result<Vec<MoveId>, OperationError> {
     let home = run.mover.home();
     let known = home.load().await?;
     let mut catalog = known.clone();
-    if !check_plan(run, plan, &known)?.is_empty() {
+    if !is_cut_off(run, plan, &known).await? && !check_plan(run, plan, &known)?.is_empty() {
         let decide = |catalog: &Catalog| check_plan(run, plan, catalog);
-        catalog = home.change(&known, "apply of a plan", decide).await?.catalog;
-        home.publish(&catalog, &run.locals).await?;
+        catalog = home.change(&known, &plan.note(), decide).await?.catalog;
+        run.mover.publish_map().await?;
     }
+    let active = active(run).await?;
     let mut ids = Vec::new();
     for line in &plan.moves {
+        if let Some(begun) =
+            active.iter().find(|of| line.is_of(&of.order) && of.order.catalog_epoch >= plan.epoch)
+        {
+            ids.push(begun.id.clone());
+            continue;
+        }
         let missing = || {
             let (map, mapping) = (line.map.clone(), line.mapping.clone());
             MoveError::from(Refusal::NoMapping { map, mapping })
@@ -190,14 +213,20 @@ async fn active(run: &MoveRun) -> Result<Vec<Move>, OperationError> {
 }
 
 async fn undo(run: &MoveRun, ids: &[MoveId], sink: &ProgressSink) -> Result<MoveOutcome, OperationError> {
-    let is_before_switch =
-        |of: &Move| !matches!(of.state(), MoveState::Placed { .. } | MoveState::Switched { .. });
+    let is_before_switch = |of: &Move| {
+        use MoveState::{Placed, SourceCleared, SourceDeleting, Switched};
+        !matches!(of.state(), Placed { .. } | Switched { .. } | SourceDeleting | SourceCleared { .. })
+    };
     let ids: Vec<MoveId> = match ids.is_empty() {
         true => active(run).await?.into_iter().filter(is_before_switch).map(|of| of.id).collect(),
         false => ids.to_vec(),
     };
     if run.is_dry {
-        return Ok(MoveOutcome::Status(read(run, &ids).await?));
+        let mut moves = Vec::new();
+        for id in &ids {
+            moves.push(run.mover.read(id).await?);
+        }
+        return Ok(MoveOutcome::WouldDrive(moves));
     }
     let mut ended = Vec::new();
     for id in &ids {
@@ -206,29 +235,19 @@ async fn undo(run: &MoveRun, ids: &[MoveId], sink: &ProgressSink) -> Result<Move
     Ok(MoveOutcome::Undone(ended))
 }
 
-async fn read(run: &MoveRun, ids: &[MoveId]) -> Result<Vec<Move>, OperationError> {
-    if ids.is_empty() {
-        return Ok(run.mover.moves().await?);
-    }
-    let mut moves = Vec::new();
-    for id in ids {
-        moves.push(run.mover.read(id).await?);
-    }
-    Ok(moves)
-}
-
 /// These moves as they are, or all; beside a home whose schema need not be known.
 pub async fn status(
     records: Arc<dyn Records>,
     outside: (Arc<dyn Clock>, Arc<dyn Random>),
     ids: &[MoveId],
 ) -> Result<MoveOutcome, OperationError> {
-    let mut moves = moves_beside(records, outside).await?;
+    let mut moves = moves_beside(records.clone(), outside.clone()).await?;
+    let unreached = unreached_beside(records, outside).await?;
     if let Some(id) = ids.iter().find(|id| moves.iter().all(|of| of.id != **id)) {
         return Err(OperationError::NoMove(id.to_string()));
     }
     moves.retain(|of| ids.is_empty() || ids.contains(&of.id));
-    Ok(MoveOutcome::Status(moves))
+    Ok(MoveOutcome::Status { moves, unreached })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use shard_mover::{
     Balance, Finding, ForeignPlace, ForeignRows, IntegrityReport, Move, MoveState, Plan, RefusedMove,
     RepairPlan, RepairReport, RepairStep,
 };
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Findings that are shown as text; JSON has all that are kept.
@@ -20,12 +21,24 @@ pub enum MoveOutcome {
     Planned(Box<Planned>),
     /// A dry run of a plan that can be applied.
     WouldApply(PlanDocument),
+    /// A dry run: moves that would be driven to their ends, or undone.
+    WouldDrive(Vec<Move>),
     /// Moves that were driven to their ends.
-    Moved(Vec<Move>),
+    Moved {
+        /// The moves.
+        moves: Vec<Move>,
+        /// Shards that could not be brought up to the map, and why.
+        unreached: BTreeMap<Name, String>,
+    },
     /// Moves that were undone.
     Undone(Vec<Move>),
     /// Moves as they are.
-    Status(Vec<Move>),
+    Status {
+        /// The moves.
+        moves: Vec<Move>,
+        /// Shards that the last `apply` could not bring up to the map, and why.
+        unreached: BTreeMap<Name, String>,
+    },
     /// Rules were checked.
     Checked(IntegrityReport),
     /// Copies of rows were deleted, or would be.
@@ -56,17 +69,17 @@ impl MoveOutcome {
             MoveOutcome::Planned(planned) => {
                 !planned.plan.refused.is_empty() || planned.plan.balance == Some(Balance::Uneven)
             }
-            MoveOutcome::WouldApply(_) => false,
-            MoveOutcome::Moved(moves) => {
+            MoveOutcome::WouldApply(_) | MoveOutcome::WouldDrive(_) => false,
+            MoveOutcome::Moved { moves, unreached } => {
                 let is_done = |of: &Move| {
                     matches!(of.state(), MoveState::Done { .. } | MoveState::SourceDeleted { .. })
                 };
-                !moves.iter().all(is_done)
+                !moves.iter().all(is_done) || !unreached.is_empty()
             }
             MoveOutcome::Undone(moves) => {
                 !moves.iter().all(|of| matches!(of.state(), MoveState::Undone { .. }))
             }
-            MoveOutcome::Status(moves) => moves.iter().any(is_failed),
+            MoveOutcome::Status { moves, unreached } => moves.iter().any(is_failed) || !unreached.is_empty(),
             MoveOutcome::Checked(report) => !report.is_clean() || report.is_of_old_map,
             MoveOutcome::Repaired { found, done, .. } => match done {
                 None => !found.is_clean() || found.is_of_old_map,
@@ -96,9 +109,10 @@ impl MoveOutcome {
                 })
             }
             MoveOutcome::WouldApply(document) => json!({ "dry_run": true, "plan": document }),
-            MoveOutcome::Moved(moves) | MoveOutcome::Undone(moves) | MoveOutcome::Status(moves) => {
-                let one = |of: &Move| json!({ "id": of.id.as_str(), "order": of.order, "states": of.states });
-                Value::Array(moves.iter().map(one).collect())
+            MoveOutcome::WouldDrive(moves) => json!({ "dry_run": true, "moves": moves_json(moves) }),
+            MoveOutcome::Undone(moves) => json!({ "moves": moves_json(moves) }),
+            MoveOutcome::Moved { moves, unreached } | MoveOutcome::Status { moves, unreached } => {
+                json!({ "moves": moves_json(moves), "unreached": unreached })
             }
             MoveOutcome::Checked(report) => report_json(report),
             MoveOutcome::Repaired { found, plan, done } => {
@@ -119,11 +133,16 @@ impl MoveOutcome {
             MoveOutcome::WouldApply(document) => {
                 writeln!(out, "dry run: {} moves would begin; nothing was changed", document.moves.len())
             }
-            MoveOutcome::Moved(moves) | MoveOutcome::Undone(moves) | MoveOutcome::Status(moves) => {
-                if moves.is_empty() {
-                    return out.write_str("no moves\n");
-                }
-                moves.iter().try_for_each(|of| move_lines(out, of))
+            MoveOutcome::WouldDrive(moves) => {
+                writeln!(out, "dry run: nothing was changed; these would be driven on:")?;
+                all_lines(out, moves)
+            }
+            MoveOutcome::Undone(moves) => all_lines(out, moves),
+            MoveOutcome::Moved { moves, unreached } | MoveOutcome::Status { moves, unreached } => {
+                all_lines(out, moves)?;
+                unreached.iter().try_for_each(|(shard, why)| {
+                    writeln!(out, "shard {shard} does not have the map yet: {why}; apply tries again")
+                })
             }
             MoveOutcome::Checked(report) => report_lines(out, report),
             MoveOutcome::Repaired { found, plan, done } => repair_lines(out, found, plan, done.as_ref()),
@@ -187,6 +206,18 @@ fn mapping_text(catalog: &Catalog, map: &Name, mapping: &MappingId) -> String {
     catalog.map(map.as_str()).map_or_else(|| mapping.to_string(), |map| map.mapping_text(mapping))
 }
 
+fn moves_json(moves: &[Move]) -> Value {
+    let one = |of: &Move| json!({ "id": of.id.as_str(), "order": of.order, "states": of.states });
+    Value::Array(moves.iter().map(one).collect())
+}
+
+fn all_lines(out: &mut String, moves: &[Move]) -> std::fmt::Result {
+    if moves.is_empty() {
+        return out.write_str("no moves\n");
+    }
+    moves.iter().try_for_each(|of| move_lines(out, of))
+}
+
 fn move_lines(out: &mut String, of: &Move) -> std::fmt::Result {
     let order = &of.order;
     let (state, at) = (of.state(), of.states.last().map_or("", |record| record.at.as_str()));
@@ -203,14 +234,20 @@ fn move_lines(out: &mut String, of: &Move) -> std::fmt::Result {
     match state {
         MoveState::Failed { reason } => writeln!(out, "  {reason}; undo it"),
         MoveState::Undoing { reason } => writeln!(out, "  {reason}; apply goes on with it"),
-        MoveState::Undone { note: Some(note) } => writeln!(out, "  {note}"),
+        MoveState::Undone { note: Some(note) } | MoveState::SourceDeleted { note: Some(note), .. } => {
+            writeln!(out, "  {note}")
+        }
         MoveState::Done { certificate } => {
             let rows: u64 = certificate.tables.iter().map(|table| table.rows).sum();
             let tables = certificate.tables.len();
             writeln!(out, "  {rows} rows of {tables} tables are equal on both; the source's are still there")
         }
         MoveState::SourceDeleted { .. } | MoveState::Undone { .. } => Ok(()),
-        MoveState::Placed { .. } | MoveState::Switched { .. } => writeln!(out, "  apply goes on with it"),
+        MoveState::Placed { .. }
+        | MoveState::Switched { .. }
+        | MoveState::SourceDeleting
+        | MoveState::SourceCleared { .. }
+        | MoveState::TargetCleared { .. } => writeln!(out, "  apply goes on with it"),
         _ => writeln!(out, "  apply goes on with it, undo ends it"),
     }
 }

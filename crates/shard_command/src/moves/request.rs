@@ -7,8 +7,10 @@ use crate::keys::key_of;
 use crate::operation::find;
 use crate::run::OperationError;
 use serde::{Deserialize, Serialize};
-use shard_map::{Catalog, Change, KeyValue, MapChange, MappingId, Name, RouteError, Shard};
-use shard_mover::{Facts, MoveError, Plan, plan_add, plan_drain, plan_move, plan_rebalance, plan_split};
+use shard_map::{Catalog, Change, KeyValue, MapChange, MappingId, Name, RouteError, Shard, State};
+use shard_mover::{
+    Facts, MoveError, Plan, Refusal, is_added, plan_add, plan_drain, plan_move, plan_rebalance, plan_split,
+};
 
 /// What a plan is to reach.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,11 +60,11 @@ impl PlanRequest {
     pub(crate) fn changes(&self, catalog: &Catalog) -> Result<Vec<Change>, OperationError> {
         Ok(match self {
             PlanRequest::Rebalance => Vec::new(),
+            PlanRequest::Add { shard } if is_added(catalog, shard) => Vec::new(),
             PlanRequest::Add { shard } => vec![Change::AddShard(shard.clone())],
             PlanRequest::Drain { shard } => {
                 let there = catalog.shard(shard.as_str());
-                let there =
-                    there.ok_or_else(|| MoveError::from(shard_mover::Refusal::NoShard(shard.clone())))?;
+                let there = there.ok_or_else(|| MoveError::from(Refusal::NoShard(shard.clone())))?;
                 let drained = Shard { is_draining: true, ..there.clone() };
                 if there.is_draining { Vec::new() } else { vec![Change::ChangeShard(drained)] }
             }
@@ -76,6 +78,12 @@ impl PlanRequest {
                 let route = find(catalog, map)?.route(&key).map_err(|error| no_route(map, error))?;
                 match route.mapping {
                     MappingId::Pin(_) => Vec::new(),
+                    // A move may be copying it, or whoever closed it has another reason.
+                    mapping if route.placement.state != State::Online => {
+                        let (mapping, state) =
+                            (find(catalog, map)?.mapping_text(&mapping), route.placement.state);
+                        return Err(OperationError::NotOnline { map: map.clone(), mapping, state });
+                    }
                     _ => {
                         let shard = route.placement.shard.clone();
                         vec![Change::Map(map.clone(), MapChange::Pin { key, shard })]
@@ -98,6 +106,12 @@ impl PlanRequest {
             }
             PlanRequest::Move { map, key, to, .. } => {
                 let key = values(catalog, map, key)?;
+                let now = find(catalog, map)?.route(&key).map_err(|error| no_route(map, error))?.mapping;
+                // A move that has the mapping below would find it changed.
+                if facts.moving.contains(&(map.clone(), now.clone())) {
+                    let (map, mapping, id) = (map.clone(), now.to_string(), "another".to_owned());
+                    return Err(MoveError::from(Refusal::Moving { map, mapping, id }).into());
+                }
                 let route = find(after, map)?.route(&key).map_err(|error| no_route(map, error))?;
                 let facts = Facts { catalog: after.clone(), ..facts.clone() };
                 let plan = plan_move(&facts, &(map.clone(), route.mapping), to);

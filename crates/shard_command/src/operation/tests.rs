@@ -139,3 +139,24 @@ async fn copies_are_published_compared_and_a_lost_map_recovered() {
     assert_eq!((before.id(), before.shards().len()), (after.id(), after.shards().len()));
     assert!(after.epoch() > before.epoch());
 }
+
+/// Keys of virtual shards went to a range while a move copied them, with `--no-data` unasked.
+#[tokio::test]
+async fn a_range_takes_no_keys_from_virtual_shards_that_are_not_online() {
+    let run = run_with(LocalStores::new(), false);
+    let text = "catalog = \"app\"\n[shards.a]\nlocation = \"at:a\"\n\
+                [maps.m]\nkey = \"int32\"\nhash = { count = 4, shards = [\"a\"] }\n";
+    let described = Description::parse(text).expect("a description");
+    Operation::Init(described).run(&run).await.expect("created");
+    let known = run.home.load().await.expect("a catalog");
+    let mappings = shard_map::Selection::Virtual(2, 2);
+    let closed = MapChange::SetState { mappings, state: shard_map::State::ReadOnly };
+    let decide = |_: &_| Ok::<_, HomeError>(vec![Change::Map(name("m"), closed.clone())]);
+    run.home.change(&known, "closed", decide).await.expect("closed");
+    let with_range = format!("{text}ranges = [{{ low = 3, high = 9, shard = \"a\" }}]\n");
+    let added = add(Description::parse(&with_range).expect("a description")).run(&run).await;
+    match added {
+        Err(OperationError::NotOnline { mapping, .. }) => assert_eq!(mapping, "virtual shard 2"),
+        other => panic!("{:?}", other.map(|outcome| outcome.text())),
+    }
+}

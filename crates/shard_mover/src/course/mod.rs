@@ -2,6 +2,7 @@
 
 pub(crate) mod begin;
 pub(crate) mod choose_action;
+pub(crate) mod delete;
 pub(crate) mod map_changes;
 pub(crate) mod mover;
 pub(crate) mod observe;

@@ -6,6 +6,7 @@ use crate::integrity::finding::IntegrityReport;
 use crate::integrity::progress::CheckSink;
 use crate::integrity::repair_plan::{RepairPlan, RepairReport};
 use crate::integrity::rules::Rules;
+use crate::limits::REASON_CHARS_MAX;
 use crate::log::id::MoveId;
 use crate::log::move_log::MoveLog;
 use crate::log::state::Move;
@@ -52,6 +53,14 @@ pub async fn moves_beside(
     MoveLog { records, clock, random }.all().await
 }
 
+/// The shards that the last publish of a whole map could not reach, and why, beside the map's home.
+pub async fn unreached_beside(
+    records: Arc<dyn Records>,
+    (clock, random): (Arc<dyn Clock>, Arc<dyn Random>),
+) -> Result<BTreeMap<Name, String>, MoveError> {
+    MoveLog { records, clock, random }.unreached().await
+}
+
 impl Mover {
     /// `records` is the place of the map's home.
     pub fn new(
@@ -82,7 +91,8 @@ impl Mover {
         self.drive(id, Wish::Undo, progress).await
     }
 
-    /// Deletes the rows that the source of a finished move still has.
+    /// Deletes the rows that the source of a finished move still has. The mapping is frozen meanwhile: it
+    /// keeps its keys, and is moved nowhere.
     pub async fn delete_source(&self, id: &MoveId, progress: &ProgressSink) -> Result<Move, MoveError> {
         self.drive(id, Wish::DeleteSource, progress).await
     }
@@ -115,6 +125,29 @@ impl Mover {
     /// Deletes copies of rows from shards that the map does not name for them.
     pub async fn repair(&self, plan: &RepairPlan) -> Result<RepairReport, MoveError> {
         self.repair_rows(plan).await
+    }
+
+    /// The rows of a shard.
+    pub(crate) fn backend(&self, shard: &Name) -> Result<Arc<dyn Backend>, MoveError> {
+        let found = self.shards.backends.get(shard).cloned();
+        found.ok_or_else(|| MoveError::NoBackend(shard.clone()))
+    }
+
+    /// Brings all shards up to the map. The shards that could not be, and why: they are remembered beside the
+    /// map until a later call reaches them.
+    pub async fn publish_map(&self) -> Result<BTreeMap<Name, String>, MoveError> {
+        let catalog = self.home.load().await?;
+        let published = self.home.publish(&catalog, &self.shards.locals).await?;
+        let cut = |why: &str| why.chars().take(REASON_CHARS_MAX).collect::<String>();
+        let held = published.held.iter().map(|held| {
+            let names: Vec<&str> = held.waits_for.iter().map(Name::as_str).collect();
+            let why = format!("it waits for {}, which may still have the keys", names.join(", "));
+            (held.shard.clone(), cut(&why))
+        });
+        let failed = published.failed.iter().map(|(shard, why)| (shard.clone(), cut(why)));
+        let unreached = held.chain(failed).collect();
+        self.log.put_unreached(&unreached).await?;
+        Ok(unreached)
     }
 
     /// The home of the map.

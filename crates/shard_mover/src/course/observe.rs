@@ -1,19 +1,16 @@
-//! What the map has, and which changes of it a move made.
+//! What the map has of a move's mapping.
 //!
-//! What always holds: a change is the move's own if its note says so; the note is in the record of the
-//! change, so both are there or neither.
+//! What always holds: the map itself says whether the move has the mapping: it is frozen by the move from the
+//! change that marks it until nothing of the move can be written any more. So a mover that was killed between
+//! a change of the map and its record sees what was done, however much of the map's history is gone.
 
-use super::choose_action::{Observed, OwnChanges};
+use super::choose_action::{Freeze, Observed};
 use crate::error::MoveError;
-use crate::limits::PAGE;
 use crate::log::id::MoveId;
 use crate::log::state::{Move, MoveOrder};
 use shard_backend::Shardlet;
-use shard_map::{Catalog, Epoch, MappingId};
-use shard_store::{CatalogHome, HomeError};
-
-/// How often a look begins again because the map changed meanwhile.
-const LOOKS_MAX: u32 = 16;
+use shard_map::{Catalog, MappingId};
+use shard_store::CatalogHome;
 
 /// What a change of a move is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,11 +19,12 @@ pub(crate) enum OwnChange {
     Place,
     Open,
     Reopen,
+    /// Freezes the mapping for the deletion of the source's rows.
+    Freeze,
+    Thaw,
 }
 
 impl OwnChange {
-    const ALL: [OwnChange; 4] = [OwnChange::Mark, OwnChange::Place, OwnChange::Open, OwnChange::Reopen];
-
     /// The note of the change in the map's history.
     pub(crate) fn note(self, id: &MoveId) -> String {
         let name = match self {
@@ -34,72 +32,45 @@ impl OwnChange {
             OwnChange::Place => "place",
             OwnChange::Open => "open",
             OwnChange::Reopen => "reopen",
+            OwnChange::Freeze => "freeze",
+            OwnChange::Thaw => "thaw",
         };
-        format!("move {id}: {name}")
+        format!("{}: {name}", freezer(id))
     }
 }
 
-/// The map as a mover knows it, and the own changes of one move up to there.
+/// By what text a move freezes its mapping.
+pub(crate) fn freezer(id: &MoveId) -> String {
+    format!("move {id}")
+}
+
+/// The map as a mover knows it.
 pub(crate) struct Watch {
     pub(crate) catalog: Catalog,
-    own: OwnChanges,
-    seen_upto: Epoch,
 }
 
 impl Watch {
-    pub(crate) async fn new(home: &CatalogHome, of: &Move) -> Result<Self, MoveError> {
-        let (catalog, own) = (home.load().await?, OwnChanges::default());
-        Ok(Watch { catalog, own, seen_upto: of.order.catalog_epoch })
-    }
-
-    /// The epoch of the move's mark, if it was seen.
-    pub(crate) fn own_mark(&self) -> Option<Epoch> {
-        self.own.mark
+    pub(crate) async fn new(home: &CatalogHome) -> Result<Self, MoveError> {
+        Ok(Watch { catalog: home.load().await? })
     }
 
     /// Looks at the newest epoch.
     pub(crate) async fn look(&mut self, home: &CatalogHome, of: &Move) -> Result<Observed, MoveError> {
-        for _ in 0..LOOKS_MAX {
-            self.read_history(home, of).await?;
-            self.catalog = home.refresh(&self.catalog).await?;
-            if self.catalog.epoch() <= self.seen_upto {
-                let placement = mapping_of(&self.catalog, &of.order)
-                    .and_then(|(map, mapping)| self.catalog.map(map)?.placement(&mapping).cloned());
-                return Ok(Observed { own: self.own, placement, epoch: self.catalog.epoch() });
-            }
-            // Another changed it right now, and the change may be one of this move.
-        }
-        Err(HomeError::Busy { place: home.place().to_owned(), attempts: LOOKS_MAX }.into())
-    }
-
-    async fn read_history(&mut self, home: &CatalogHome, of: &Move) -> Result<(), MoveError> {
-        loop {
-            let entries = home.history(self.seen_upto, PAGE).await?;
-            for entry in &entries {
-                for change in OwnChange::ALL {
-                    if entry.note == change.note(&of.id) {
-                        self.own.set(change, entry.diff.to);
-                    }
-                }
-                self.seen_upto = entry.diff.to;
-            }
-            if entries.len() < PAGE {
-                return Ok(());
-            }
-        }
+        self.catalog = home.refresh(&self.catalog).await?;
+        Ok(observed(&self.catalog, of))
     }
 }
 
-impl OwnChanges {
-    fn set(&mut self, change: OwnChange, epoch: Epoch) {
-        let place = match change {
-            OwnChange::Mark => &mut self.mark,
-            OwnChange::Place => &mut self.place,
-            OwnChange::Open => &mut self.open,
-            OwnChange::Reopen => &mut self.reopen,
-        };
-        *place = place.or(Some(epoch));
-    }
+fn observed(catalog: &Catalog, of: &Move) -> Observed {
+    let found = mapping_of(catalog, &of.order);
+    let found = found.and_then(|(map, mapping)| Some((catalog.map(map)?, mapping)));
+    let placement = found.as_ref().and_then(|(map, mapping)| map.placement(mapping).cloned());
+    let freeze = match found.as_ref().and_then(|(map, mapping)| map.frozen_by(mapping)) {
+        None => Freeze::None,
+        Some(there) if there.by == freezer(&of.id) => Freeze::Own(there.since),
+        Some(_) => Freeze::Other,
+    };
+    Observed { placement, freeze, epoch: catalog.epoch() }
 }
 
 /// The move's map and mapping, if the map's keys are still such that it can be read.

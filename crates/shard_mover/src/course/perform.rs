@@ -4,21 +4,20 @@
 //! are refused, so that no late write of a copy that once brought the rows there lands while they are read;
 //! the target is claimed by the mark's epoch before the first row, and by the placement's before it is open.
 //! Clients read a read-only mapping on the source; those signatures end before it is open, too.
-//! A deletion ends with the release of its claim, before its state is put.
 
 use super::choose_action::Action;
+use super::delete::Deleted;
 use super::map_changes::own_changes;
 use super::mover::Mover;
-use super::observe::{OwnChange, Watch, shardlet_of};
+use super::observe::{OwnChange, Watch};
 use crate::certificate::Certificate;
 use crate::error::MoveError;
 use crate::log::state::{Move, MoveState};
 use crate::plan::refusal::Refusal;
-use crate::progress::{Meter, Phase, Progress, ProgressSink};
-use crate::rows::delete::delete_rows;
+use crate::progress::{Phase, Progress, ProgressSink};
 use crate::rows::side::Side;
 use crate::settings::PlantedFault;
-use shard_backend::{BackendError, Fence};
+use shard_backend::Fence;
 use shard_map::{Epoch, Name};
 
 impl Mover {
@@ -56,31 +55,46 @@ impl Mover {
             }
             Action::Open(placed) => {
                 self.settle(of, placed, watch, progress).await?;
-                self.change_map(of, watch, OwnChange::Open, placed).await?;
-                None
+                let opened = self.change_map(of, watch, OwnChange::Open, placed).await?;
+                opened.map(|epoch| MoveState::Switched { epoch })
             }
             Action::Settle { claim, since } => {
                 self.settle(of, claim, watch, progress).await?;
+                self.thaw(of, watch).await?;
                 Some(MoveState::Switched { epoch: since })
             }
             Action::Finish(epoch) => return self.certify(of, epoch, watch).await.map(Some),
-            Action::DeleteSource(claim) => {
-                let rows = self.delete_all(of, &order.from, claim, watch, progress).await?;
-                Some(MoveState::SourceDeleted { rows })
+            Action::Freeze(switched) => {
+                self.change_map(of, watch, OwnChange::Freeze, switched).await?;
+                None
             }
-            Action::Reopen => {
-                let mark = of.marked_epoch().or(watch.own_mark()).unwrap_or_default();
-                self.change_map(of, watch, OwnChange::Reopen, mark).await?;
+            Action::DeleteSource(claim) => {
+                self.thaw_early(of, watch).await?;
+                let Deleted { rows, note } = self.delete_all(of, &order.from, claim, watch, progress).await?;
+                Some(MoveState::SourceCleared { rows, note })
+            }
+            Action::Reopen(marked) => {
+                self.change_map(of, watch, OwnChange::Reopen, marked).await?;
                 None
             }
             Action::ClearTarget(claim) => {
                 self.publish(of, watch, claim, &[&order.from]).await?;
-                self.delete_all(of, &order.to, claim, watch, progress).await?;
-                Some(MoveState::Undone { note: None })
+                self.thaw_early(of, watch).await?;
+                let Deleted { note, .. } = self.delete_all(of, &order.to, claim, watch, progress).await?;
+                Some(MoveState::TargetCleared { note })
             }
-            Action::PublishOnly { note } => {
+            Action::EndClaim { claim, note } => {
+                self.publish(of, watch, claim, &[&order.from]).await?;
+                self.end_claim(of, &order.to, claim, watch, progress).await?;
+                Some(MoveState::TargetCleared { note: Some(note) })
+            }
+            Action::PublishOnly => {
                 self.publish(of, watch, watch.catalog.epoch(), &[&order.from]).await?;
-                Some(MoveState::Undone { note })
+                Some(MoveState::TargetCleared { note: None })
+            }
+            Action::Thaw => {
+                self.thaw(of, watch).await?;
+                None
             }
             Action::Record(state) => Some(state),
             Action::Stop | Action::Refuse(_) => None,
@@ -98,19 +112,29 @@ impl Mover {
         Ok(None)
     }
 
+    /// Makes a change of the map; its epoch, if the mapping was as the change finds it.
     async fn change_map(
         &self,
         of: &Move,
         watch: &Watch,
         change: OwnChange,
         known: Epoch,
-    ) -> Result<(), MoveError> {
-        let decide = |catalog: &_| Ok::<_, MoveError>(own_changes(catalog, &of.order, change, known));
-        self.home.change(&watch.catalog, &change.note(&of.id), decide).await?;
-        Ok(())
+    ) -> Result<Option<Epoch>, MoveError> {
+        let decide =
+            |catalog: &_| Ok::<_, MoveError>(own_changes(catalog, (&of.id, &of.order), change, known));
+        let changed = self.home.change(&watch.catalog, &change.note(&of.id), decide).await?;
+        Ok((!changed.diff.is_empty()).then(|| changed.diff.to))
     }
 
-    async fn claim(&self, side: &Side, claim: Epoch) -> Result<(), MoveError> {
+    async fn thaw(&self, of: &Move, watch: &Watch) -> Result<(), MoveError> {
+        self.change_map(of, watch, OwnChange::Thaw, Epoch::default()).await.map(drop)
+    }
+
+    async fn thaw_early(&self, of: &Move, watch: &Watch) -> Result<(), MoveError> {
+        if self.settings.planted.is(PlantedFault::ThawEarly) { self.thaw(of, watch).await } else { Ok(()) }
+    }
+
+    pub(super) async fn claim(&self, side: &Side, claim: Epoch) -> Result<(), MoveError> {
         Ok(side.backend.claim(&side.shardlet, self.claim_of(claim)).await?)
     }
 
@@ -121,7 +145,7 @@ impl Mover {
 
     /// Waits until signatures have ended that were made before, if that is how one of the sides is fenced. A
     /// mover that goes on after a kill waits anew: it does not know when the former one began.
-    async fn wait_for_signatures(&self, of: &Move, sides: &[&Side], progress: &ProgressSink) {
+    pub(super) async fn wait_for_signatures(&self, of: &Move, sides: &[&Side], progress: &ProgressSink) {
         let is_needed = sides.iter().any(|side| side.backend.capabilities().fence == Fence::Expires);
         if is_needed && !self.settings.planted.is(PlantedFault::NoWait) {
             let wait = self.settings.expires_after.saturating_add(self.settings.clock_bound);
@@ -184,52 +208,5 @@ impl Mover {
         // What is left of them costs room only.
         drop(self.log.remove_positions(&of.id).await);
         Ok(MoveState::Done { certificate: Box::new(certificate) })
-    }
-
-    async fn delete_all(
-        &self,
-        of: &Move,
-        shard: &Name,
-        claim: Epoch,
-        watch: &Watch,
-        progress: &ProgressSink,
-    ) -> Result<u64, MoveError> {
-        let side = self.side(shard, of, watch)?;
-        match self.claim(&side, claim).await {
-            Ok(()) => {}
-            // A former mover released it, so all is deleted; how many it deleted is not known any more.
-            Err(MoveError::Backend(BackendError::Released { .. })) => {
-                self.wait_for_signatures(of, &[&side], progress).await;
-                return Ok(0);
-            }
-            Err(error) => return Err(error),
-        }
-        self.wait_for_signatures(of, &[&side], progress).await;
-        let meter = Meter::new(&of.id, progress, Phase::Deleting, of.order.rows, self.clock.monotonic());
-        let mut count = 0;
-        for table in self.schema.tables().filter(|table| table.is_sharded()) {
-            let before = count;
-            let shown = |rows| meter.show(before + rows, self.clock.monotonic());
-            count += delete_rows(table, &side, self.claim_of(claim), shown).await?;
-        }
-        // The mapping's keys may soon be those of another mapping here, after a split or a pin, whose rows a
-        // late delete of this claim would hit.
-        let is_kept = self.settings.planted.is(PlantedFault::OneClaim);
-        if !is_kept && !self.settings.planted.is(PlantedFault::NoRelease) {
-            side.backend.release(&side.shardlet, self.claim_of(claim)).await?;
-            self.wait_for_signatures(of, &[&side], progress).await;
-        }
-        Ok(count)
-    }
-
-    /// A side of the move, with the mapping as the map has it.
-    pub(super) fn side(&self, shard: &Name, of: &Move, watch: &Watch) -> Result<Side, MoveError> {
-        let backend = self.shards.backends.get(shard).cloned();
-        let backend = backend.ok_or_else(|| MoveError::NoBackend(shard.clone()))?;
-        let shardlet = shardlet_of(&watch.catalog, &of.order).ok_or_else(|| {
-            let (map, mapping) = (of.order.map.clone(), of.order.mapping.clone());
-            Refusal::NoMapping { map, mapping }
-        })?;
-        Ok(Side { shard: shard.clone(), backend, shardlet, bounds: self.settings.batch })
     }
 }

@@ -50,7 +50,7 @@ impl Mover {
         let of = self.log.read(id).await?;
         let mut seen = match watch.take() {
             Some(watch) => watch,
-            None => Watch::new(&self.home, &of).await?,
+            None => Watch::new(&self.home).await?,
         };
         let observed = seen.look(&self.home, &of).await?;
         let action = choose_action(&of, &observed, *wish);
@@ -61,12 +61,17 @@ impl Mover {
                 return Err(MoveError::WrongState { id, state, what });
             }
             Action::Record(state) => Some(state),
-            action => match self.perform(&of, action, &seen, progress).await {
-                Ok(next) => next,
-                // Rows that no copy can take end the move; all else may pass.
-                Err(MoveError::Backend(error)) if is_for_ever(&error) => Some(failed(&error)),
-                Err(error) => return Err(error),
-            },
+            action => {
+                let is_of_rows = matches!(action, Action::Copy(_) | Action::Verify);
+                match self.perform(&of, action, &seen, progress).await {
+                    Ok(next) => next,
+                    // Rows that no copy can take end the move; all else may pass.
+                    Err(MoveError::Backend(error)) if is_of_rows && is_for_ever(&error) => {
+                        Some(failed(&error))
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
         };
         *watch = Some(seen);
         if let Some(next) = next {

@@ -63,8 +63,7 @@ impl Mover {
         let mut sides = Vec::new();
         let bounds = bounds_of(catalog.shards().len());
         for shard in catalog.shards() {
-            let backend = self.shards.backends.get(&shard.name).cloned();
-            let backend = backend.ok_or_else(|| MoveError::NoBackend(shard.name.clone()))?;
+            let backend = self.backend(&shard.name)?;
             let is_named = map.placements().any(|placement| placement.shard == shard.name);
             if !is_named {
                 let actual = backend.actual_schema().await?;

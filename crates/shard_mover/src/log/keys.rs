@@ -5,6 +5,7 @@
 //! movepart-<text id>-00001       a part of a state that is too long for one record
 //! moveprogress-<id>-00000007     how far a copy was
 //! moving-<hash>                  which move has a mapping of one `since`: its text is the move's id
+//! unreached-<shard>              why a publish could not bring the shard up to the map
 //! ```
 //!
 //! What always holds: a state's number is in its key, so of two movers that go on from one state one wins; a
@@ -15,6 +16,12 @@ use sha2::{Digest, Sha256};
 use shard_map::{Epoch, Name};
 
 pub(crate) const MOVE: &str = "move-";
+
+pub(crate) const UNREACHED: &str = "unreached-";
+
+pub(crate) fn unreached(shard: &Name) -> String {
+    format!("{UNREACHED}{shard}")
+}
 
 /// The first key behind all that begin with a prefix, which ends with a `-`.
 pub(crate) fn behind(prefix: &str) -> String {
@@ -76,7 +83,8 @@ mod tests {
         assert_eq!(number_of(&position(&id, 10)), Some(10));
         let map = Name::parse("m").expect("a name");
         let moving = moving(&map, "virtual-3", Epoch(4));
-        for key in [state(&id, 1), position(&id, 2), part(id.as_str(), 3), moving] {
+        let unreached = unreached(&map);
+        for key in [unreached, state(&id, 1), position(&id, 2), part(id.as_str(), 3), moving] {
             assert!(key.len() <= KEY_BYTES_MAX, "{key}");
             for others in ["catalog", "entry-", "snapshot-", "part-", "published-"] {
                 assert!(!key.starts_with(others), "{key}");

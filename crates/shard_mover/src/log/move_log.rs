@@ -12,7 +12,9 @@ use crate::limits::{PAGE, STATES_MAX};
 use base::date_time::date_time_text;
 use base::{Clock, Random};
 use serde::{Deserialize, Serialize};
+use shard_map::{Name, SHARDS_MAX};
 use shard_store::{Put, Record, Records, VALUE_BYTES_MAX};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The records of all moves of a catalog.
@@ -182,6 +184,29 @@ impl MoveLog {
     /// Removes what is not needed after a copy.
     pub(crate) async fn remove_positions(&self, id: &MoveId) -> Result<(), MoveError> {
         self.remove_all(&keys::positions(id)).await
+    }
+
+    /// Keeps which shards a publish did not reach, and no others.
+    pub(crate) async fn put_unreached(&self, unreached: &BTreeMap<Name, String>) -> Result<(), MoveError> {
+        let known = self.unreached().await?;
+        for shard in known.keys().filter(|shard| known.get(*shard) != unreached.get(*shard)) {
+            self.records.remove(&keys::unreached(shard)).await?;
+        }
+        for (shard, why) in unreached.iter().filter(|(shard, why)| known.get(*shard) != Some(*why)) {
+            self.records.put(&keys::unreached(shard), why).await?;
+        }
+        Ok(())
+    }
+
+    /// The shards that the last publish did not reach, and why.
+    pub(crate) async fn unreached(&self) -> Result<BTreeMap<Name, String>, MoveError> {
+        let to = keys::behind(keys::UNREACHED);
+        let found = self.records.list(keys::UNREACHED, &to, SHARDS_MAX).await?;
+        let read = |record: Record| {
+            let shard = Name::parse(record.key.strip_prefix(keys::UNREACHED)?).ok()?;
+            Some((shard, record.value))
+        };
+        Ok(found.into_iter().filter_map(read).collect())
     }
 
     async fn remove_all(&self, prefix: &str) -> Result<(), MoveError> {

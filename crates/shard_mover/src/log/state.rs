@@ -2,9 +2,12 @@
 //!
 //! ```text
 //! planned -> marked -> drained -> claimed -> copied -> verified -> placed -> switched -> done
-//!    |          |         |          |          |          |           source-deleted <-+
-//!    +----------+---------+----------+----------+----------+--> undoing -> reopened -> undone
-//!    +----------+---------+----------+----------+----------+--> failed ---^
+//!    |          |         |          |          |          |                             |
+//!    |          |         |          |          |          |     source-deleting <-------+
+//!    |          |         |          |          |          |     -> source-cleared -> source-deleted
+//!    +----------+---------+----------+----------+----------+--> undoing -> reopened
+//!    |          |         |          |          |          |    -> target-cleared -> undone
+//!    +----------+---------+----------+----------+----------+--> failed -> undoing
 //! ```
 //!
 //! What always holds: a state is put once, under its number; the one before it is never changed. What a state
@@ -99,10 +102,23 @@ pub enum MoveState {
         /// The certificate.
         certificate: Box<crate::certificate::Certificate>,
     },
-    /// The rows that the source still had are deleted.
+    /// The rows that the source still has are being deleted; the mapping keeps its keys meanwhile.
+    SourceDeleting,
+    /// They are deleted, and no late delete can arrive.
+    SourceCleared {
+        /// How many.
+        rows: u64,
+        /// What is to be known of it, if anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    /// The rows that the source still had are deleted, and the mapping may have other keys again.
     SourceDeleted {
         /// How many.
         rows: u64,
+        /// What is to be known of it, if anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
     },
     /// It is not to be finished.
     Undoing {
@@ -113,6 +129,11 @@ pub enum MoveState {
     Reopened {
         /// The claim under which the target's rows are deleted.
         claim: Epoch,
+    },
+    /// The target has no rows of the copy, and no late write of the move can arrive.
+    TargetCleared {
+        /// What is to be known of it, if anything.
+        note: Option<String>,
     },
     /// It is as before the move.
     Undone {
@@ -139,9 +160,12 @@ impl MoveState {
             MoveState::Placed { .. } => "placed",
             MoveState::Switched { .. } => "switched",
             MoveState::Done { .. } => "done",
+            MoveState::SourceDeleting => "source-deleting",
+            MoveState::SourceCleared { .. } => "source-cleared",
             MoveState::SourceDeleted { .. } => "source-deleted",
             MoveState::Undoing { .. } => "undoing",
             MoveState::Reopened { .. } => "reopened",
+            MoveState::TargetCleared { .. } => "target-cleared",
             MoveState::Undone { .. } => "undone",
             MoveState::Failed { .. } => "failed",
         }
@@ -198,6 +222,26 @@ impl Move {
     /// The epoch since which the target has the mapping.
     pub(crate) fn placed_epoch(&self) -> Option<Epoch> {
         self.find(|state| if let MoveState::Placed { epoch } = state { Some(*epoch) } else { None })
+    }
+
+    /// The certificate, if the move is done.
+    pub(crate) fn certificate(&self) -> Option<&crate::certificate::Certificate> {
+        self.states.iter().find_map(|record| match &record.state {
+            MoveState::Done { certificate } => Some(&**certificate),
+            _ => None,
+        })
+    }
+
+    /// Whether an epoch is one that the move has recorded of its mapping.
+    pub(crate) fn has_recorded(&self, since: Epoch) -> bool {
+        use MoveState::{Marked, Placed, Reopened, Switched};
+        let is_it = |state: &MoveState| match state {
+            Marked { epoch } | Placed { epoch } | Switched { epoch } | Reopened { claim: epoch } => {
+                *epoch == since
+            }
+            _ => false,
+        };
+        self.order.since == since || self.states.iter().any(|record| is_it(&record.state))
     }
 
     /// Whether rows may have been written to the target.

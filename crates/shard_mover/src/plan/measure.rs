@@ -51,13 +51,12 @@ impl Mover {
     }
 
     async fn measure_shard(&self, map: &Arc<ShardMap>, shard: &Name) -> Result<Sizes, MoveError> {
-        let backend = self.shards.backends.get(shard);
-        let backend = backend.ok_or_else(|| MoveError::NoBackend(shard.clone()))?;
+        let backend = self.backend(shard)?;
         let mut sizes = Sizes::new();
         for table in self.schema.tables().filter(|table| table.is_sharded()) {
             match map.virtual_shards() {
-                Some(_) => read(&**backend, table, map, shard, &mut sizes).await?,
-                None => count(&**backend, table, map, shard, &mut sizes).await?,
+                Some(_) => read(&*backend, table, map, shard, &mut sizes).await?,
+                None => count(&*backend, table, map, shard, &mut sizes).await?,
             }
         }
         Ok(sizes)

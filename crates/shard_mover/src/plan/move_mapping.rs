@@ -5,7 +5,7 @@ use super::facts::{Facts, MappingOf};
 use super::plan::{Plan, PlannedMove, RefusedMove};
 use super::refusal::Refusal;
 use shard_backend::{Capabilities, MoveMode, choose_move};
-use shard_map::{Catalog, Name, Placement, Shard, State};
+use shard_map::{Catalog, MappingId, Name, Placement, Shard, ShardMap, State};
 
 /// Moves one mapping.
 pub fn plan_move(facts: &Facts, mapping: &MappingOf, to: &Name) -> Plan {
@@ -48,6 +48,7 @@ pub(super) fn check_move(
         let id = "another".to_owned();
         return Err(Refusal::Moving { map: name.clone(), mapping: mapping.to_string(), id });
     }
+    check_thawed(map, mapping)?;
     check_target(catalog.shard(to.as_str()).ok_or_else(|| Refusal::NoShard(to.clone()))?)?;
     let side = |shard: &Name| {
         facts.capabilities.get(shard).copied().ok_or_else(|| Refusal::NoBackend(shard.clone()))
@@ -77,6 +78,14 @@ pub(crate) fn check_placement(
         State::Online => Ok(()),
         state => Err(Refusal::NotOnline { map: map.clone(), mapping: text(), state }),
     }
+}
+
+/// Whether nothing has a mapping frozen.
+pub(crate) fn check_thawed(map: &ShardMap, mapping: &MappingId) -> Result<(), Refusal> {
+    map.frozen_by(mapping).map_or(Ok(()), |there| {
+        let (map, mapping) = (map.name().clone(), map.mapping_text(mapping));
+        Err(Refusal::Frozen { map, mapping, by: there.by.clone() })
+    })
 }
 
 /// Whether a shard takes mappings.

@@ -62,6 +62,16 @@ pub enum Refusal {
         /// The move.
         id: String,
     },
+    /// Something has it frozen: a move, whose rows are deleted, or a repair.
+    #[error("map `{map}`: {mapping} is frozen by {by}; finish that first")]
+    Frozen {
+        /// The map.
+        map: Name,
+        /// The mapping in words.
+        mapping: String,
+        /// What froze it.
+        by: String,
+    },
     /// The map changed under a move, which may still write keys that are in another mapping now.
     #[error("map `{map}` changed under move {id}; undo that move first")]
     ChangedUnderMove {

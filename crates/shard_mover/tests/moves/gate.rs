@@ -44,6 +44,8 @@ pub(crate) struct Gate {
     /// An operation of a former mover, and after how many operations it arrives.
     late: Mutex<Option<(u64, Late)>>,
     left_behind: Mutex<Option<Late>>,
+    /// A shard one of whose rows can't be read.
+    unreadable: Mutex<Option<String>>,
 }
 
 impl Gate {
@@ -61,6 +63,7 @@ impl Gate {
             killed: tokio::sync::Notify::new(),
             late: Mutex::default(),
             left_behind: Mutex::default(),
+            unreadable: Mutex::default(),
         })
     }
 
@@ -76,6 +79,10 @@ impl Gate {
     /// What was on its way when the mover was killed.
     pub(crate) fn left_behind(&self) -> Option<Late> {
         self.left_behind.lock().take()
+    }
+
+    pub(crate) fn make_unreadable(&self, shard: Option<&str>) {
+        *self.unreadable.lock() = shard.map(str::to_owned);
     }
 
     pub(crate) fn arrive_after(&self, operations: u64, late: Late) {
@@ -246,7 +253,16 @@ impl Backend for GatedBackend {
         after: Option<&'a RowKey>,
         bounds: BatchBounds,
     ) -> BoxFuture<'a, Result<Batch, BackendError>> {
-        Box::pin(self.1.pass(|| None, self.0.scan(table, shardlet, after, bounds), || failed().into()))
+        let is_unreadable = self.1.unreadable.lock().as_deref() == Some(self.0.place());
+        let scan = async move {
+            if is_unreadable && table.name() == "notes" {
+                let (place, table) = (self.0.place().to_owned(), table.name().to_owned());
+                let (column, what) = ("text".to_owned(), "no text, on purpose".to_owned());
+                return Err(BackendError::Value { place, table, column, what });
+            }
+            self.0.scan(table, shardlet, after, bounds).await
+        };
+        Box::pin(self.1.pass(|| None, scan, || failed().into()))
     }
     fn count<'a>(
         &'a self,

@@ -7,6 +7,7 @@
 mod clients;
 mod ended;
 mod former;
+mod frozen;
 mod gate;
 mod histories;
 mod integrity;
@@ -14,3 +15,4 @@ mod kills;
 mod readers;
 mod rot;
 mod shards;
+mod thawed;

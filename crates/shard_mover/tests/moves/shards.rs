@@ -8,7 +8,7 @@ use shard_backend::{
     Shardlet,
 };
 use shard_map::{
-    Catalog, Change, Epoch, Hashed, KeyHash, KeyKind, KeyType, MapBuilder, MappingId, Name, Shard,
+    Catalog, Change, Epoch, Hashed, KeyHash, KeyKind, KeyType, MapBuilder, MappingId, Name, Shard, ShardMap,
 };
 use shard_mover::{Mover, MoverSettings, NamedDigestKey, PlannedMove, Planted, Shards};
 use shard_store::{CatalogHome, HomeError, LocalStore, MemoryLocal, MemoryRecords};
@@ -55,9 +55,26 @@ pub(crate) fn row_key(tenant: i32, number: i32) -> RowKey {
     RowKey { values: vec![tenant.into(), number.into()] }
 }
 
+/// Four virtual shards on two shards.
+pub(crate) fn hashed() -> MapBuilder {
+    let mut map = MapBuilder::new(name("m"), KeyType::new([KeyKind::Int32]).expect("a type"));
+    map.hash(Hashed { hash: KeyHash::Sha256V1, columns: 1, count: 4 }).expect("a hash");
+    map.spread(&[name("a"), name("b")]).expect("room");
+    map
+}
+
 impl Setting {
     /// All tenants have rows, and shards have rows that a former placement left there.
     pub(crate) async fn new(env: &Environment, capabilities: [Capabilities; 3]) -> Arc<Self> {
+        Setting::of_map(env, capabilities, hashed().build().expect("a map")).await
+    }
+
+    /// The same with another map.
+    pub(crate) async fn of_map(
+        env: &Environment,
+        capabilities: [Capabilities; 3],
+        map: ShardMap,
+    ) -> Arc<Self> {
         let (clock, random) = (env.clock.clone(), env.random.clone());
         let local = |shard: &str| (name(shard), Arc::new(MemoryLocal::new(shard, random.clone())));
         let locals: BTreeMap<Name, Arc<MemoryLocal>> = SHARDS.map(local).into();
@@ -71,26 +88,27 @@ impl Setting {
         let records = Arc::new(MemoryRecords::new("the home", random.clone()));
         let model = Mutex::default();
         let setting = Arc::new(Setting { clock, random, records, locals, backends, schema, model });
-        let catalog = setting.create_map().await;
+        let catalog = setting.create_map(map).await;
         setting.fill(&catalog).await;
         setting
     }
 
-    async fn create_map(&self) -> Catalog {
+    async fn create_map(&self, map: ShardMap) -> Catalog {
         let home = self.home();
         let empty = home.create(&name("app")).await.expect("a catalog");
-        let mut map = MapBuilder::new(name("m"), KeyType::new([KeyKind::Int32]).expect("a type"));
-        map.hash(Hashed { hash: KeyHash::Sha256V1, columns: 1, count: 4 }).expect("a hash");
-        map.spread(&[name("a"), name("b")]).expect("room");
         let mut changes: Vec<Change> =
             SHARDS.iter().map(|shard| Change::AddShard(Shard::new(name(shard), *shard))).collect();
-        changes.push(Change::AddMap(map.build().expect("a map")));
+        changes.push(Change::AddMap(map));
         let decide = |_: &_| Ok::<_, HomeError>(changes.clone());
         let catalog = home.change(&empty, "start", decide).await.expect("a map").catalog;
+        self.publish(&catalog).await;
+        catalog
+    }
+
+    pub(crate) async fn publish(&self, catalog: &Catalog) {
         let locals =
             self.locals.iter().map(|(name, local)| (name.clone(), local.clone() as Arc<dyn LocalStore>));
-        home.publish(&catalog, &locals.collect()).await.expect("published");
-        catalog
+        self.home().publish(catalog, &locals.collect()).await.expect("published");
     }
 
     async fn fill(&self, catalog: &Catalog) {
@@ -152,7 +170,11 @@ impl Setting {
 
     /// Moves of a virtual shard from where it is.
     pub(crate) fn planned(&self, catalog: &Catalog, number: u32, to: &str) -> PlannedMove {
-        let mapping = MappingId::Virtual(number);
+        self.planned_of(catalog, MappingId::Virtual(number), to)
+    }
+
+    /// The same of any mapping.
+    pub(crate) fn planned_of(&self, catalog: &Catalog, mapping: MappingId, to: &str) -> PlannedMove {
         let placement = catalog.map("m").expect("it").placement(&mapping).expect("it");
         PlannedMove {
             map: name("m"),

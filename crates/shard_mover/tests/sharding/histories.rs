@@ -40,6 +40,7 @@ struct Outcome {
     map_changes: u64,
     lossy: u64,
     certified: u64,
+    frozen: u64,
     /// Histories in whose end no shard may have a row that the map has elsewhere.
     strict: u64,
 }
@@ -57,6 +58,7 @@ impl Outcome {
             (&mut self.map_changes, other.map_changes),
             (&mut self.lossy, other.lossy),
             (&mut self.certified, other.certified),
+            (&mut self.frozen, other.frozen),
             (&mut self.strict, other.strict),
         ];
         pairs.into_iter().for_each(|(sum, more)| *sum += more);
@@ -127,6 +129,9 @@ async fn check_end(setting: &Arc<Setting>, ended: &[Move], has_operator: bool) -
     if let Some((mapping, there)) = map.mappings().find(|(_, there)| there.state != State::Online) {
         return Err(format!("{} is {} in the end", map.mapping_text(&mapping), there.state));
     }
+    if let Some((mapping, frozen)) = map.frozen().next() {
+        return Err(format!("{} is frozen by {} in the end", map.mapping_text(mapping), frozen.by));
+    }
     let (mut found, mut strays) = (BTreeMap::new(), Vec::new());
     for (name, shard) in &setting.shards {
         for (row, text) in shard.contents() {
@@ -162,6 +167,7 @@ async fn check_end(setting: &Arc<Setting>, ended: &[Move], has_operator: bool) -
         map_changes: of(&counts.map_changes),
         lossy: of(&counts.lossy),
         certified: of(&counts.certified),
+        frozen: of(&counts.frozen),
         strict: u64::from(is_strict),
     })
 }
@@ -175,15 +181,16 @@ fn every_acknowledged_write_is_on_one_shard() {
         sum.add(&outcome);
     }
     let Outcome { done, deleted, undone, acknowledged, refused, open, read, map_changes, .. } = sum;
-    let Outcome { lossy, certified, strict, .. } = sum;
+    let Outcome { lossy, certified, frozen, strict, .. } = sum;
     println!(
         "{} histories: moves: {deleted} done and deleted at the source, {done} done, {undone} undone; \
-         {certified} certificates; {map_changes} other changes of the map; writes: {acknowledged} \
-         acknowledged, {refused} refused, {open} open; {read} reads; {lossy} losses; {strict} ended without any stray row",
+         {certified} certificates; {map_changes} other changes of the map, {frozen} refused as frozen; writes: \
+         {acknowledged} acknowledged, {refused} refused, {open} open; {read} reads; {lossy} losses; {strict} ended \
+         without any stray row",
         seeds.len()
     );
-    let all =
-        [done, deleted, undone, acknowledged, refused, open, read, map_changes, lossy, certified, strict];
+    let moves = [done, deleted, undone, certified, lossy, strict, map_changes, frozen];
+    let all = [moves.as_slice(), &[acknowledged, refused, open, read]].concat();
     assert!(seeds.len() < SEEDS as usize || all.iter().all(|count| *count > 0), "{all:?}");
 }
 

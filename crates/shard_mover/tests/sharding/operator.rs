@@ -1,10 +1,11 @@
-//! An operator who splits, merges, pins and unpins while moves run, and opens what nothing has any more.
+//! An operator who splits, merges, pins, unpins, adds and removes ranges and resizes the hash while moves
+//! run, and opens what nothing has any more.
 //!
 //! What always holds: no change brings a key to another shard, because rows go with moves only.
 
 use crate::gate::Gate;
 use crate::setting::{HASHED_FROM, Setting, TENANTS, name};
-use shard_map::{Catalog, Change, KeyValue, MapChange, MappingId, Selection, State};
+use shard_map::{Catalog, Change, ChangeError, KeyValue, MapChange, MappingId, Selection, ShardMap, State};
 use shard_store::HomeError;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,9 +21,10 @@ pub(crate) async fn operate(setting: Arc<Setting>) {
         }
         let home = setting.home();
         let Ok(known) = home.load().await else { continue };
-        let (kind, tenant) = (setting.below(4), setting.below(TENANTS as u64) as i32);
-        let decide =
-            |catalog: &Catalog| Ok::<_, HomeError>(change(catalog, kind, tenant).into_iter().collect());
+        let (kind, tenant) = (setting.below(7), setting.below(TENANTS as u64) as i32);
+        let decide = |catalog: &Catalog| {
+            Ok::<_, HomeError>(change(&setting, catalog, kind, tenant).into_iter().collect())
+        };
         let Ok(changed) = home.change(&known, "an operator", decide).await else { continue };
         if !changed.diff.is_empty() {
             setting.counts.map_changes.fetch_add(1, Ordering::Relaxed);
@@ -31,28 +33,41 @@ pub(crate) async fn operate(setting: Arc<Setting>) {
     }
 }
 
-/// A change that leaves all keys where they are, if this one is possible.
-fn change(catalog: &Catalog, kind: u64, tenant: i32) -> Option<Change> {
+/// A change, if this one is possible and leaves all keys where they are.
+fn change(setting: &Setting, catalog: &Catalog, kind: u64, tenant: i32) -> Option<Change> {
     let map = Setting::map(catalog);
-    let key = || vec![KeyValue::from(tenant)];
-    let shard = map.route(&key()).ok()?.placement.shard.clone();
-    let encoded = map.key_type().encode(&key()).ok()?;
-    let is_pinned = map.placement(&MappingId::Pin(encoded)).is_some();
-    let change = match kind {
-        0 if is_pinned => {
-            // Only if the mapping below is on the same shard.
-            let unpin = Change::Map(name("m"), MapChange::Unpin { key: key() });
-            let after = catalog.apply(std::slice::from_ref(&unpin)).ok()?.catalog;
-            let below = Setting::map(&after).route(&key()).ok()?.placement.shard.clone();
-            return (below == shard).then_some(unpin);
+    let key = |tenant: i32| vec![KeyValue::from(tenant)];
+    let route = map.route(&key(tenant)).ok()?;
+    let shard = route.placement.shard.clone();
+    let is_in_ranges = (1..HASHED_FROM).contains(&tenant);
+    let change = match (kind, &route.mapping) {
+        (0, MappingId::Pin(_)) => MapChange::Unpin { key: key(tenant) },
+        (0 | 1, _) => MapChange::Pin { key: key(tenant), shard },
+        (2, _) if is_in_ranges => MapChange::Split { at: key(tenant) },
+        (3, _) if is_in_ranges => MapChange::Merge { at: key(tenant) },
+        (4, _) => MapChange::AddRange { low: key(tenant), high: Some(key(tenant + 1)), shard },
+        (5, MappingId::Range(low)) => {
+            MapChange::RemoveRange { low: map.key_type().decode_bound(low.as_bytes()).ok()? }
         }
-        0 | 1 if !is_pinned => MapChange::Pin { key: key(), shard },
-        2 if (1..HASHED_FROM).contains(&tenant) => MapChange::Split { at: key() },
-        3 if (1..HASHED_FROM).contains(&tenant) => MapChange::Merge { at: key() },
+        (6, _) => {
+            let is_small = map.virtual_shards()?.hashed().count == 2;
+            MapChange::Resize { count: if is_small { 4 } else { 2 } }
+        }
         _ => return None,
     };
     let change = Change::Map(name("m"), change);
-    catalog.apply(std::slice::from_ref(&change)).is_ok().then_some(change)
+    let after = match catalog.apply(std::slice::from_ref(&change)) {
+        Ok(after) => after.catalog,
+        Err(error) => {
+            let is_frozen = matches!(error, ChangeError::Frozen { .. });
+            setting.counts.frozen.fetch_add(u64::from(is_frozen), Ordering::Relaxed);
+            return None;
+        }
+    };
+    let shard_of = |map: &ShardMap, tenant| Some(map.route(&key(tenant)).ok()?.placement.shard.clone());
+    (0..TENANTS)
+        .all(|tenant| shard_of(map, tenant) == shard_of(Setting::map(&after), tenant))
+        .then_some(change)
 }
 
 /// Opens mappings that are closed while no move is under way.

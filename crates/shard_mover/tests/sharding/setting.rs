@@ -54,6 +54,8 @@ pub(crate) struct Counts {
     /// Operations that shards acknowledged and did not do as a whole.
     pub(crate) lossy: AtomicU64,
     pub(crate) certified: AtomicU64,
+    /// Changes of the map that were refused because a mapping was frozen.
+    pub(crate) frozen: AtomicU64,
 }
 
 pub(crate) struct Setting {
