@@ -41,7 +41,8 @@
 //! * if a key's mapping at one epoch is there at a later one with the same `since`, it is still the key's
 //!   mapping, on the same shard in the same state: so a shard that compares `since` needs to know nothing
 //!   else of a client's map;
-//! * a change applied and undone gives the catalog back, all but epochs.
+//! * a frozen mapping keeps its keys and its shard until it is thawed (`catalog/frozen.rs`);
+//! * a change applied and undone gives the catalog back, all but epochs and what is frozen.
 //!
 //! Absent: I/O, clock, chance, a runtime; data of shards.
 //!
@@ -62,6 +63,7 @@ mod limits;
 mod name;
 
 pub use catalog::catalog::{Catalog, CatalogError};
+pub use catalog::frozen::Frozen;
 pub use catalog::map::{Hashed, Range, ShardMap, VirtualShards};
 pub use catalog::map_builder::MapBuilder;
 pub use catalog::map_error::MapError;
@@ -71,7 +73,9 @@ pub use catalog::shard::{Shard, ShardError, has_password};
 pub use change::apply::{Change, Changed, MapChange, Selection};
 pub use change::error::ChangeError;
 pub use diff::difference::Diff;
-pub use diff::edit::{Bytes, MapEdit, MapHeader, PinEdit, RangeBody, RangeEdit, ShardEdit, VirtualEdit};
+pub use diff::edit::{
+    Bytes, FrozenEdit, MapEdit, MapHeader, PinEdit, RangeBody, RangeEdit, ShardEdit, VirtualEdit,
+};
 pub use diff::patch::PatchError;
 pub use diff::undo::UndoError;
 pub use document::error::DocumentError;
@@ -83,7 +87,7 @@ pub use key::key_type::KeyType;
 pub use key::kind::KeyKind;
 pub use key::value::KeyValue;
 pub use limits::{
-    COLUMNS_MAX, EPOCH_MAX, KEY_BYTES_MAX, LOCATION_BYTES_MAX, MAPS_MAX, PINS_MAX, RANGES_MAX, SHARDS_MAX,
-    TAG_BYTES_MAX, TAGS_MAX,
+    COLUMNS_MAX, EPOCH_MAX, FROZEN_BY_BYTES_MAX, KEY_BYTES_MAX, LOCATION_BYTES_MAX, MAPS_MAX, PINS_MAX,
+    RANGES_MAX, SHARDS_MAX, TAG_BYTES_MAX, TAGS_MAX,
 };
 pub use name::{NAME_LEN_MAX, Name, NameError};

@@ -20,5 +20,7 @@ pub const LOCATION_BYTES_MAX: usize = 2048;
 pub const TAGS_MAX: usize = 32;
 /// Bytes of a tag's value, at most.
 pub const TAG_BYTES_MAX: usize = 256;
+/// Bytes of the text that names what froze a mapping, at most.
+pub const FROZEN_BY_BYTES_MAX: usize = 256;
 /// The highest epoch: what a number of JavaScript holds exactly.
 pub const EPOCH_MAX: u64 = (1 << 53) - 1;

@@ -12,8 +12,10 @@
 //! ranges (if there are any) hold all keys from the first to the last; a map of pins alone has mappings for
 //! these keys only.
 
+use super::frozen::Frozen;
 use super::map_error::MapError;
 use super::placement::{Epoch, Placement};
+use super::route::MappingId;
 use crate::key::encoded::{Bound, EncodedKey};
 use crate::key::error::KeyError;
 use crate::key::hash::KeyHash;
@@ -32,6 +34,7 @@ pub struct ShardMap {
     /// By their low bounds.
     pub(crate) ranges: BTreeMap<Bound, Range>,
     pub(crate) virtual_shards: Option<VirtualShards>,
+    pub(crate) frozen: BTreeMap<MappingId, Frozen>,
     pub(crate) since: Epoch,
 }
 
@@ -113,6 +116,16 @@ impl ShardMap {
         self.virtual_shards.as_ref()
     }
 
+    /// Mappings that are frozen, in their order.
+    pub fn frozen(&self) -> impl ExactSizeIterator<Item = (&MappingId, &Frozen)> {
+        self.frozen.iter()
+    }
+
+    /// What froze a mapping; none: nothing did.
+    pub fn frozen_by(&self, mapping: &MappingId) -> Option<&Frozen> {
+        self.frozen.get(mapping)
+    }
+
     /// The epoch since which the map is as it is.
     pub fn since(&self) -> Epoch {
         self.since
@@ -148,6 +161,13 @@ impl ShardMap {
     pub(crate) fn check(&self) -> Result<(), MapError> {
         if self.pins.len() > PINS_MAX || self.ranges.len() > RANGES_MAX {
             return Err(MapError::TooLarge(self.name.clone()));
+        }
+        let is_right = |(mapping, frozen): &(&MappingId, &Frozen)| {
+            self.placement(mapping).is_some() && frozen.is_right()
+        };
+        if let Some((mapping, _)) = self.frozen.iter().find(|found| !is_right(found)) {
+            let (map, mapping) = (self.name.clone(), mapping.to_string());
+            return Err(MapError::FrozenNothing { map, mapping });
         }
         let mut before: Option<(&Bound, &Range)> = None;
         for (low, range) in &self.ranges {

@@ -15,9 +15,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use super::frozen::Frozen;
 use super::map::{Hashed, Range, ShardMap, VirtualShards, values_text};
 use super::map_error::MapError;
 use super::placement::{Epoch, Placement};
+use super::route::MappingId;
 use crate::key::error::KeyError;
 use crate::key::hash::VIRTUAL_SHARDS_MAX;
 use crate::key::key_type::KeyType;
@@ -43,6 +45,7 @@ impl MapBuilder {
             pins: BTreeMap::new(),
             ranges: BTreeMap::new(),
             virtual_shards: None,
+            frozen: BTreeMap::new(),
             since: Epoch(0),
         };
         MapBuilder { map, hashed: None, placed: BTreeMap::new() }
@@ -138,6 +141,12 @@ impl MapBuilder {
             }
         }
         Ok(self)
+    }
+
+    /// Freezes a mapping that is there once the map is built.
+    pub(crate) fn freeze(&mut self, mapping: MappingId, frozen: Frozen) -> &mut Self {
+        self.map.frozen.insert(mapping, frozen);
+        self
     }
 
     /// The map, if its mappings fit together.

@@ -127,6 +127,14 @@ pub enum MapError {
         /// How many there are.
         count: u32,
     },
+    /// A mapping that is frozen and is none, or frozen by nothing.
+    #[error("map `{map}`: {mapping} is frozen, and is no mapping of it, or it does not say by what")]
+    FrozenNothing {
+        /// The map.
+        map: Name,
+        /// The mapping's id.
+        mapping: String,
+    },
     /// A map that is too large.
     #[error(
         "map `{0}` has more than {PINS_MAX} pins or {RANGES_MAX} ranges; use a hash for most of its keys"

@@ -2,6 +2,7 @@
 
 #[expect(clippy::module_inception, reason = "the catalog is the chief thing of its folder")]
 pub(crate) mod catalog;
+pub(crate) mod frozen;
 pub(crate) mod map;
 pub(crate) mod map_builder;
 pub(crate) mod map_error;

@@ -10,10 +10,13 @@
 //!   these may be concerned, so all are stamped;
 //! * keys are encoded or hashed in another way: all that depends on it is stamped.
 //!
+//! A mapping that is frozen or thawed is the same for clients, so its `since` stays.
+//!
 //! What always holds: if a key's mapping at an earlier epoch is there at a later one with the same `since`,
 //! it is the key's mapping then, too, on the same shard in the same state.
 
 use super::catalog::Catalog;
+use super::frozen::Frozen;
 use super::map::{Range, ShardMap};
 use super::placement::{Epoch, Placement};
 use super::route::MappingId;
@@ -61,6 +64,7 @@ fn stamp_map(before: Option<&ShardMap>, after: &mut ShardMap, epoch: Epoch) -> b
         let below = after.route_below_pins(&key).map(|route| route.mapping);
         stamp_mapping(after, below, epoch);
     }
+    is_changed |= stamp_frozen(&before.frozen, &mut after.frozen, epoch);
     after.since = if is_changed { epoch } else { before.since };
     is_changed
 }
@@ -77,6 +81,25 @@ fn stamp_placement(before: Option<&Placement>, after: &mut Placement, epoch: Epo
             true
         }
     }
+}
+
+/// Whether anything is frozen or thawed, or frozen by something else.
+fn stamp_frozen(
+    before: &BTreeMap<MappingId, Frozen>,
+    after: &mut BTreeMap<MappingId, Frozen>,
+    epoch: Epoch,
+) -> bool {
+    let mut is_changed = before.len() != after.len();
+    for (mapping, frozen) in after {
+        match before.get(mapping) {
+            Some(former) if former.by == frozen.by => frozen.since = former.since,
+            _ => {
+                frozen.since = epoch;
+                is_changed = true;
+            }
+        }
+    }
+    is_changed
 }
 
 fn stamp_virtual_shards(before: &ShardMap, after: &mut ShardMap, epoch: Epoch) -> bool {
@@ -98,7 +121,7 @@ fn stamp_virtual_shards(before: &ShardMap, after: &mut ShardMap, epoch: Epoch) -
 }
 
 /// The intervals of keys that ranges hold, neighbours joined.
-fn covered(ranges: &BTreeMap<Bound, Range>) -> Vec<(&Bound, Option<&Bound>)> {
+pub(crate) fn covered(ranges: &BTreeMap<Bound, Range>) -> Vec<(&Bound, Option<&Bound>)> {
     let mut intervals: Vec<(&Bound, Option<&Bound>)> = Vec::new();
     for (low, range) in ranges {
         match intervals.last_mut() {
@@ -110,7 +133,7 @@ fn covered(ranges: &BTreeMap<Bound, Range>) -> Vec<(&Bound, Option<&Bound>)> {
 }
 
 /// Keys that are pinned before or after, and not both.
-fn pins_of_one_only(before: &ShardMap, after: &ShardMap) -> Vec<EncodedKey> {
+pub(crate) fn pins_of_one_only(before: &ShardMap, after: &ShardMap) -> Vec<EncodedKey> {
     let gone = before.pins.keys().filter(|key| !after.pins.contains_key(*key));
     let new = after.pins.keys().filter(|key| !before.pins.contains_key(*key));
     gone.chain(new).cloned().collect()
@@ -134,6 +157,7 @@ fn stamp_all(map: &mut ShardMap, epoch: Epoch) {
     map.since = epoch;
     map.pins.values_mut().for_each(|placement| placement.since = epoch);
     map.ranges.values_mut().for_each(|range| range.placement.since = epoch);
+    map.frozen.values_mut().for_each(|frozen| frozen.since = epoch);
     for placement in map.virtual_shards.iter_mut().flat_map(|layer| &mut layer.placements) {
         placement.since = epoch;
     }

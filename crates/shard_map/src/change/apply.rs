@@ -4,7 +4,7 @@
 //! epoch.
 
 use super::error::ChangeError;
-use super::{maps, merge_ranges, pins, place, ranges, refine, rekey, resize, shards, split_range};
+use super::{freeze, maps, merge_ranges, pins, place, ranges, refine, rekey, resize, shards, split_range};
 use crate::catalog::catalog::Catalog;
 use crate::catalog::map::ShardMap;
 use crate::catalog::placement::State;
@@ -72,7 +72,7 @@ pub enum MapChange {
         /// Where the second begins.
         at: Vec<KeyValue>,
     },
-    /// Moves mappings to a shard. What they allow stays as it is.
+    /// Moves mappings to a shard. What they allow stays as it is. Frozen ones are not moved.
     Place {
         /// Which.
         mappings: Selection,
@@ -85,6 +85,21 @@ pub enum MapChange {
         mappings: Selection,
         /// What.
         state: State,
+    },
+    /// Freezes mappings: until they are thawed each change that would give one other keys, or place it
+    /// elsewhere, is refused. Clients do not notice.
+    Freeze {
+        /// Which; none of them is frozen.
+        mappings: Selection,
+        /// What freezes them, in words that name it.
+        by: String,
+    },
+    /// Thaws mappings. To thaw what another has frozen is to know that none of its writes can arrive.
+    Thaw {
+        /// Which.
+        mappings: Selection,
+        /// What froze them.
+        by: String,
     },
     /// The data of a pinned key has another key from now on, and stays where it is.
     Rekey {
@@ -138,6 +153,7 @@ impl Catalog {
 
     /// Checks and stamps an edited copy of this catalog.
     pub(crate) fn finish(&self, mut after: Catalog) -> Result<Changed, ChangeError> {
+        freeze::check_kept(self, &after)?;
         let epoch = self.epoch.next();
         after.epoch = epoch;
         after.check()?;
@@ -169,11 +185,15 @@ fn make_of_map(change: &MapChange, map: &mut ShardMap) -> Result<(), ChangeError
         MapChange::Split { at } => split_range::split(map, at),
         MapChange::Merge { at } => merge_ranges::merge(map, at),
         MapChange::Place { mappings, shard } => {
+            let ids = place::ids(map, selected(mappings))?;
+            freeze::check_free(map, &ids)?;
             place::for_each(map, selected(mappings), |placement| placement.shard = shard.clone())
         }
         MapChange::SetState { mappings, state } => {
             place::for_each(map, selected(mappings), |placement| placement.state = *state)
         }
+        MapChange::Freeze { mappings, by } => freeze::freeze(map, selected(mappings), by),
+        MapChange::Thaw { mappings, by } => freeze::thaw(map, selected(mappings), by),
         MapChange::Rekey { from, to } => rekey::rekey(map, from, to),
         MapChange::Refine { columns } => refine::refine(map, columns),
         MapChange::Resize { count } => resize::resize(map, *count),

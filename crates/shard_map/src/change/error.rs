@@ -3,6 +3,7 @@
 use crate::catalog::catalog::CatalogError;
 use crate::catalog::map_error::MapError;
 use crate::catalog::shard::ShardError;
+use crate::limits::FROZEN_BY_BYTES_MAX;
 use crate::name::Name;
 
 /// A change that can't be made.
@@ -117,6 +118,32 @@ pub enum ChangeError {
         /// What differs.
         why: String,
     },
+    /// A frozen mapping, whose keys stay, and which stays where it is.
+    #[error(
+        "map `{map}`: {mapping} is frozen by {by} ({state}), so its keys don't change and nothing else places \
+         it; finish or undo that first"
+    )]
+    Frozen {
+        /// The map.
+        map: Name,
+        /// The mapping in words.
+        mapping: String,
+        /// Its state.
+        state: crate::catalog::placement::State,
+        /// What froze it.
+        by: String,
+    },
+    /// A mapping that was to be thawed and is not frozen.
+    #[error("map `{map}`: {mapping} is not frozen")]
+    NotFrozen {
+        /// The map.
+        map: Name,
+        /// The mapping in words.
+        mapping: String,
+    },
+    /// A text of what freezes a mapping that is empty or too long.
+    #[error("map `{0}`: what freezes a mapping is named by 1 to {FROZEN_BY_BYTES_MAX} bytes")]
+    FrozenBy(Name),
     /// The map has no hash.
     #[error("map `{0}` has no hash, and so no virtual shards")]
     NoHash(Name),

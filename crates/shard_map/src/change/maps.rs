@@ -1,6 +1,7 @@
 //! Adding and removing a map, and taking one to change it.
 
 use super::error::ChangeError;
+use super::freeze::check_nothing;
 use crate::catalog::catalog::Catalog;
 use crate::catalog::map::ShardMap;
 use crate::name::Name;
@@ -16,8 +17,11 @@ pub(super) fn add(catalog: &mut Catalog, map: &ShardMap) -> Result<(), ChangeErr
     Ok(())
 }
 
-/// Removes a map with its mappings.
+/// Removes a map with its mappings, none of which is frozen.
 pub(super) fn remove(catalog: &mut Catalog, name: &Name) -> Result<(), ChangeError> {
+    if let Some(map) = catalog.maps.get(name) {
+        check_nothing(map)?;
+    }
     match catalog.maps.remove(name) {
         Some(_) => Ok(()),
         None => Err(ChangeError::NoMap { catalog: catalog.name.clone(), map: name.clone() }),

@@ -5,6 +5,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod error;
+pub(crate) mod freeze;
 pub(crate) mod maps;
 pub(crate) mod merge_ranges;
 pub(crate) mod pins;

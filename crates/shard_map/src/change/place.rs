@@ -6,9 +6,11 @@ use super::ranges::{bound, no_range};
 use crate::catalog::map::ShardMap;
 use crate::catalog::map_error::MapError;
 use crate::catalog::placement::Placement;
+use crate::catalog::route::MappingId;
 use crate::key::value::KeyValue;
 
 /// Which mappings.
+#[derive(Clone, Copy)]
 pub(super) enum Selected<'a> {
     Pin(&'a [KeyValue]),
     Range(&'a [KeyValue]),
@@ -48,4 +50,15 @@ pub(super) fn for_each(
         }
     }
     Ok(())
+}
+
+/// The ids of the selected mappings; all must be there.
+pub(super) fn ids(map: &mut ShardMap, selected: Selected<'_>) -> Result<Vec<MappingId>, ChangeError> {
+    // What is there is found as it is for a change.
+    for_each(map, selected, |_| {})?;
+    Ok(match selected {
+        Selected::Pin(key) => vec![MappingId::Pin(encoded(map, key)?)],
+        Selected::Range(low) => vec![MappingId::Range(bound(map, low)?)],
+        Selected::Virtual(first, last) => (first..=last).map(MappingId::Virtual).collect(),
+    })
 }

@@ -2,7 +2,9 @@
 //!
 //! What always holds: the earlier catalog with the difference patched in is the later one, `since` included.
 
-use super::edit::{Bytes, MapEdit, MapHeader, PinEdit, RangeBody, RangeEdit, ShardEdit, VirtualEdit};
+use super::edit::{
+    Bytes, FrozenEdit, MapEdit, MapHeader, PinEdit, RangeBody, RangeEdit, ShardEdit, VirtualEdit,
+};
 use crate::catalog::catalog::Catalog;
 use crate::catalog::map::{Range, ShardMap};
 use crate::catalog::placement::{Epoch, Placement};
@@ -87,9 +89,18 @@ fn map_edit(name: &Name, old: Option<&ShardMap>, new: Option<&ShardMap>) -> MapE
             ranges.push(RangeEdit { low, old: old.map(range_body), new: new.map(range_body) });
         },
     );
+    let (nothing, mut frozen) = (BTreeMap::new(), Vec::new());
+    both(
+        old.map_or(&nothing, |map| &map.frozen),
+        new.map_or(&nothing, |map| &map.frozen),
+        |mapping, old, new| {
+            let mapping = mapping.to_string();
+            frozen.push(FrozenEdit { mapping, old: old.cloned(), new: new.cloned() });
+        },
+    );
     let virtual_shards = virtual_edits(placements(old), placements(new));
     let (old, new) = (old.map(header), new.map(header));
-    MapEdit { name: name.clone(), old, new, pins, ranges, virtual_shards }
+    MapEdit { name: name.clone(), old, new, pins, ranges, virtual_shards, frozen }
 }
 
 pub(super) fn header(map: &ShardMap) -> MapHeader {

@@ -3,6 +3,7 @@
 //! What always holds: a part has what was there and what is there now, each absent if nothing was or is. Keys
 //! and bounds are their encoded bytes in hexadecimal digits, so a part can be read without its map.
 
+use crate::catalog::frozen::Frozen;
 use crate::catalog::map::Hashed;
 use crate::catalog::placement::{Epoch, Placement};
 use crate::catalog::shard::Shard;
@@ -130,6 +131,23 @@ pub struct MapEdit {
     /// Its virtual shards, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub virtual_shards: Vec<VirtualEdit>,
+    /// What is frozen of it, by the mappings' ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frozen: Vec<FrozenEdit>,
+}
+
+/// A mapping that was frozen, thawed, or frozen by something else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrozenEdit {
+    /// The mapping's id as text.
+    pub mapping: String,
+    /// What had frozen it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<Frozen>,
+    /// What froze it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<Frozen>,
 }
 
 /// A pin that became another, came or went.

@@ -4,10 +4,13 @@
 //! error; nothing of it is taken then.
 
 use super::difference::{Diff, header, range_body};
-use super::edit::{Bytes, MapEdit, MapHeader, PinEdit, RangeBody, RangeEdit, VirtualEdit};
+use super::edit::{Bytes, FrozenEdit, MapEdit, MapHeader, PinEdit, RangeBody, RangeEdit, VirtualEdit};
 use crate::catalog::catalog::{Catalog, CatalogError};
+use crate::catalog::frozen::Frozen;
 use crate::catalog::map::{Range, ShardMap, VirtualShards};
+use crate::catalog::map_error::MapError;
 use crate::catalog::placement::{Epoch, Placement};
+use crate::catalog::route::MappingId;
 use crate::key::error::KeyError;
 use crate::key::hash::VIRTUAL_SHARDS_MAX;
 use crate::name::Name;
@@ -152,6 +155,10 @@ fn edited_map(there: Option<&ShardMap>, change: &MapEdit, fit: Fit) -> Result<Op
             put(name, &mut layers.placements, at, (old, new), fit, Placement::is_same_place)?;
         }
     }
+    for FrozenEdit { mapping, old, new } in &change.frozen {
+        let is_same = |one: &Frozen, other: &Frozen| one.by == other.by;
+        put(name, &mut layers.frozen, ("freeze of", mapping), (old, new), fit, is_same)?;
+    }
     match &change.new {
         Some(header) => layers.map(name, header).map(Some),
         None if layers.is_empty() => Ok(None),
@@ -182,6 +189,8 @@ struct Layers {
     pins: BTreeMap<Bytes, Placement>,
     ranges: BTreeMap<Bytes, RangeBody>,
     placements: BTreeMap<u32, Placement>,
+    /// By the mappings' ids as texts.
+    frozen: BTreeMap<String, Frozen>,
 }
 
 impl Layers {
@@ -194,11 +203,16 @@ impl Layers {
             pins: pins.map(|(key, placement)| (bytes(key.as_bytes()), placement.clone())).collect(),
             ranges: ranges.map(|(low, range)| (bytes(low.as_bytes()), range_body(range))).collect(),
             placements: (0..).zip(placements.into_iter().flatten().cloned()).collect(),
+            frozen: map
+                .into_iter()
+                .flat_map(|map| &map.frozen)
+                .map(|(mapping, frozen)| (mapping.to_string(), frozen.clone()))
+                .collect(),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.pins.is_empty() && self.ranges.is_empty() && self.placements.is_empty()
+        self.pins.is_empty() && self.ranges.is_empty() && self.placements.is_empty() && self.frozen.is_empty()
     }
 
     fn map(self, name: &Name, header: &MapHeader) -> Result<ShardMap, PatchError> {
@@ -214,6 +228,12 @@ impl Layers {
             let high = high.as_ref().map(bound).transpose()?;
             ranges.insert(bound(&low)?, Range { high, placement });
         }
+        let mut frozen = BTreeMap::new();
+        for (mapping, by) in self.frozen {
+            let nothing = || MapError::FrozenNothing { map: name.clone(), mapping: mapping.clone() };
+            let id = MappingId::parse(&mapping, key);
+            frozen.insert(id.ok_or_else(|| CatalogError::Map(nothing()))?, by);
+        }
         let count = header.hash.map_or(0, |hash| hash.count);
         let are_all = (0..count).eq(self.placements.keys().copied());
         if !are_all {
@@ -223,7 +243,7 @@ impl Layers {
         let placements = self.placements.into_values().collect();
         let virtual_shards = header.hash.map(|hashed| VirtualShards { hashed, placements });
         let (name, key, since) = (name.clone(), key.clone(), header.since);
-        Ok(ShardMap { name, key, pins, ranges, virtual_shards, since })
+        Ok(ShardMap { name, key, pins, ranges, virtual_shards, frozen, since })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Undoing a change: what it made different becomes what it was, at a new epoch.
 //!
-//! What always holds: an undo changes nothing that the change did not; if something of it has been changed
+//! What always holds: an undo changes nothing that the change did not, and not what is frozen: only what
+//! froze a mapping knows when its keys may change again. If something of it has been changed
 //! since, the undo is refused as a whole.
 
 use super::difference::Diff;
@@ -55,7 +56,7 @@ fn reversed(diff: &Diff) -> Diff {
 }
 
 fn reversed_map(edit: &MapEdit) -> MapEdit {
-    let MapEdit { name, old, new, pins, ranges, virtual_shards } = edit.clone();
+    let MapEdit { name, old, new, pins, ranges, virtual_shards, frozen: _ } = edit.clone();
     let pin = |PinEdit { key, old, new }| PinEdit { key, old: new, new: old };
     let range = |RangeEdit { low, old, new }| RangeEdit { low, old: new, new: old };
     let run = |VirtualEdit { first, last, old, new }| VirtualEdit { first, last, old: new, new: old };
@@ -66,5 +67,6 @@ fn reversed_map(edit: &MapEdit) -> MapEdit {
         pins: pins.into_iter().map(pin).collect(),
         ranges: ranges.into_iter().map(range).collect(),
         virtual_shards: virtual_shards.into_iter().map(run).collect(),
+        frozen: Vec::new(),
     }
 }

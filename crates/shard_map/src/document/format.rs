@@ -16,7 +16,8 @@
 //!     "hash": {
 //!       "name": "sha256", "version": 1, "columns": 2, "count": 1024,
 //!       "placements": [{"first": 0, "last": 1023, "shard": "one", "since": 1}]
-//!     }
+//!     },
+//!     "frozen": [{"mapping": "virtual-17", "by": "move 00f3", "since": 7}]
 //!   }]
 //! }
 //! ```
@@ -25,8 +26,9 @@
 //! because JavaScript has no exact numbers above 2^53, and may be written as a number; the others are texts
 //! (`value.rs`). Without `low` a range begins at the first key, without `high` it ends with the last; both
 //! may have fewer values than the key. Without `state` a shard or mapping is online, without `since` it is so
-//! since the catalog's epoch. An unknown field is an error, so that none is overlooked. The order of shards,
-//! maps and mappings is free; it is written in the order of names, keys and numbers.
+//! since the catalog's epoch. A frozen mapping is named by its id as shards store it. An unknown field is an
+//! error, so that none is overlooked. The order of shards, maps and mappings is free; it is written in the
+//! order of names, keys and numbers.
 //!
 //! What always holds: what is written is read as the same catalog; a change that an older version would
 //! misunderstand raises [`FORMAT`].
@@ -72,6 +74,16 @@ pub(super) struct MapText {
     pub(super) ranges: Vec<RangeText>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) hash: Option<HashText>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) frozen: Vec<FrozenText>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FrozenText {
+    pub(super) mapping: String,
+    pub(super) by: String,
+    pub(super) since: Option<Epoch>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -4,10 +4,12 @@ use super::error::DocumentError;
 use super::format::{Document, FORMAT, HashText, Head, MapText};
 use super::value_json::key_from_json;
 use crate::catalog::catalog::{Catalog, CatalogError};
+use crate::catalog::frozen::Frozen;
 use crate::catalog::map::{Hashed, ShardMap};
 use crate::catalog::map_builder::MapBuilder;
 use crate::catalog::map_error::MapError;
 use crate::catalog::placement::{Epoch, Placement, State};
+use crate::catalog::route::MappingId;
 use crate::key::error::KeyError;
 use crate::key::hash::KeyHash;
 use crate::key::value::KeyValue;
@@ -82,6 +84,12 @@ fn map(text: MapText, epoch: Epoch) -> Result<ShardMap, DocumentError> {
             let placement = reader.placement(run.shard, run.state, run.since);
             map.place(run.first, run.last, placement).map_err(right)?;
         }
+    }
+    for frozen in text.frozen {
+        let Some(mapping) = MappingId::parse(&frozen.mapping, &text.key) else {
+            return Err(right(MapError::FrozenNothing { map: reader.name, mapping: frozen.mapping }));
+        };
+        map.freeze(mapping, Frozen { by: frozen.by, since: frozen.since.unwrap_or(epoch) });
     }
     map.build().map_err(right)
 }

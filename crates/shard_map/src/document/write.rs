@@ -1,6 +1,6 @@
 //! Writes a catalog's document.
 
-use super::format::{Document, FORMAT, HashText, MapText, PinText, RangeText, RunText};
+use super::format::{Document, FORMAT, FrozenText, HashText, MapText, PinText, RangeText, RunText};
 use super::value_json::key_to_json;
 use crate::catalog::catalog::Catalog;
 use crate::catalog::map::ShardMap;
@@ -66,6 +66,11 @@ fn map_text(map: &ShardMap) -> MapText {
             })
             .collect(),
     });
+    let frozen = map.frozen.iter().map(|(mapping, frozen)| FrozenText {
+        mapping: mapping.to_string(),
+        by: frozen.by.clone(),
+        since: Some(frozen.since),
+    });
     MapText {
         name: map.name.clone(),
         key: map.key.clone(),
@@ -73,5 +78,6 @@ fn map_text(map: &ShardMap) -> MapText {
         pins: pins.collect(),
         ranges: ranges.collect(),
         hash,
+        frozen: frozen.collect(),
     }
 }

@@ -2,12 +2,12 @@
 //! refused changes nothing.
 
 use shard_map::{
-    Bound, Catalog, Change, Hashed, KeyHash, KeyKind, KeyType, KeyValue, MapBuilder, MapChange, Name,
-    Placement, Range, Selection, Shard, ShardMap, State,
+    Bound, Catalog, Change, Frozen, Hashed, KeyHash, KeyKind, KeyType, KeyValue, MapBuilder, MapChange,
+    MappingId, Name, Placement, Range, Selection, Shard, ShardMap, State,
 };
 
 /// All changes by name.
-pub(crate) const CHANGES: [&str; 16] = [
+pub(crate) const CHANGES: [&str; 18] = [
     "add shard",
     "change shard",
     "remove shard",
@@ -24,6 +24,8 @@ pub(crate) const CHANGES: [&str; 16] = [
     "rekey",
     "refine",
     "resize",
+    "freeze",
+    "thaw",
 ];
 
 /// The maps, by their layers.
@@ -154,9 +156,39 @@ fn map_change(
             MapChange::Refine { columns: vec![[KeyKind::Int32, KeyKind::Text][below(2)]] }
         }
         "resize" => MapChange::Resize { count: [2, 3, 6, 12, 24][below(5)] },
+        "freeze" => MapChange::Freeze { mappings: selection(map, below), by: format!("move {}", below(3)) },
+        "thaw" => match map.frozen().nth(below(map.frozen().len().max(1))) {
+            Some((mapping, frozen)) => {
+                MapChange::Thaw { mappings: selection_of(map, mapping), by: frozen.by.clone() }
+            }
+            None => MapChange::Thaw { mappings: selection(map, below), by: "move 0".to_owned() },
+        },
         _ => return ("split", MapChange::Split { at: some_bound(&kinds, below) }),
     };
     (kind, change)
+}
+
+/// The selection of a mapping.
+fn selection_of(map: &ShardMap, mapping: &MappingId) -> Selection {
+    match mapping {
+        MappingId::Pin(key) => Selection::Pin(map.key_type().decode(key.as_bytes()).expect("a key")),
+        MappingId::Range(low) => {
+            Selection::Range(map.key_type().decode_bound(low.as_bytes()).expect("a bound"))
+        }
+        MappingId::Virtual(number) => Selection::Virtual(*number, *number),
+    }
+}
+
+/// The changes that thaw all that is frozen.
+pub(crate) fn thaw_all(catalog: &Catalog) -> Vec<Change> {
+    let of = |map: &ShardMap| {
+        let thaw = |(mapping, frozen): (&MappingId, &Frozen)| {
+            let (mappings, by) = (selection_of(map, mapping), frozen.by.clone());
+            Change::Map(map.name().clone(), MapChange::Thaw { mappings, by })
+        };
+        map.frozen().map(thaw).collect::<Vec<_>>()
+    };
+    catalog.maps().flat_map(|map| of(map)).collect()
 }
 
 fn some_values(kinds: &[KeyKind], below: &mut dyn FnMut(usize) -> usize) -> Vec<KeyValue> {

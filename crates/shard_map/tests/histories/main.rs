@@ -8,7 +8,7 @@ mod changes;
 mod model;
 
 use base::random::splitmix64;
-use changes::{CHANGES, catalog, change};
+use changes::{CHANGES, catalog, change, thaw_all};
 use model::{Content, KeyRoute, content, keys, routes};
 use shard_map::{Catalog, Diff, MappingId};
 use std::collections::BTreeMap;
@@ -70,6 +70,7 @@ fn history(seed: u64) -> Vec<&'static str> {
         check_step(&now, &changed.catalog, &changed.diff, seed);
         let routes = routes(&changed.catalog, seed);
         check_fence(&changed.catalog, &past, &routes, seed);
+        check_frozen(&now, &changed.catalog, (&past[past.len() - 1], &routes), seed);
         past.push(routes);
         diffs.push(changed.diff);
         now = changed.catalog;
@@ -97,9 +98,12 @@ fn check_step(before: &Catalog, after: &Catalog, diff: &Diff, seed: u64) {
             assert_eq!(read.as_ref(), Some(&mapping), "seed {seed}");
         }
     }
+    // What is frozen refuses an undo of its keys.
+    let after = &thawed(after);
     let undone = after.undo(diff).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     assert_same(&undone.catalog, before, seed);
-    assert_eq!(undone.catalog.epoch(), after.epoch().next(), "seed {seed}");
+    let epoch = if undone.diff.is_empty() { after.epoch() } else { after.epoch().next() };
+    assert_eq!(undone.catalog.epoch(), epoch, "seed {seed}");
     let redone = undone.catalog.undo(&undone.diff).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     assert_same(&redone.catalog, after, seed);
 }
@@ -130,8 +134,37 @@ fn check_fence(
     }
 }
 
+fn thawed(catalog: &Catalog) -> Catalog {
+    catalog.apply(&thaw_all(catalog)).expect("thawed").catalog
+}
+
+/// A mapping that the same froze before and after a change has the same keys.
+fn check_frozen(
+    before: &Catalog,
+    after: &Catalog,
+    routes: (&BTreeMap<(String, String), KeyRoute>, &BTreeMap<(String, String), KeyRoute>),
+    seed: u64,
+) {
+    for map in before.maps() {
+        for (mapping, frozen) in map.frozen() {
+            let now = after.map(map.name().as_str()).and_then(|now| now.frozen_by(mapping));
+            if now != Some(frozen) {
+                continue;
+            }
+            let keys = |routes: &BTreeMap<(String, String), KeyRoute>| -> Vec<(String, String)> {
+                let of_it = routes
+                    .iter()
+                    .filter(|((name, _), route)| name == map.name().as_str() && route.mapping == *mapping);
+                of_it.map(|(key, _)| key.clone()).collect()
+            };
+            assert_eq!(keys(routes.0), keys(routes.1), "seed {seed}: {mapping} of map {}", map.name());
+        }
+    }
+}
+
 /// All changes undone, the last one first, each at a new epoch.
 fn undo_all(start: &Catalog, mut now: Catalog, diffs: &[Diff], seed: u64) {
+    now = thawed(&now);
     for diff in diffs.iter().rev() {
         now = now.undo(diff).unwrap_or_else(|error| panic!("seed {seed}: {error}")).catalog;
     }
