@@ -1,78 +1,72 @@
 // Routes keys by a shard map that `larimar shard serve-map` serves. Web APIs only: Node 20, browsers, Deno.
 
-type Placed = { shard: string; state: string; since: number };
-type Ranged = Placed & { low: string; high: string | null };
-type Hashed = { columns: number; count: number; placements: (Placed & { first: number })[] };
-type Layers = { pins: Record<string, Placed>; ranges: Ranged[]; hash: Hashed | null };
-type Served = Layers & { epoch: number; key: string[] };
+type Place = { shard: string; state: string; since: number; low: string; high?: string | null; first: number };
+type Hashed = { columns: number; count: number; placements: Place[] };
+type Served = { epoch: number; key: string[]; pins: Record<string, Place>; ranges: Place[]; hash: Hashed | null };
 /** A number, a bigint (int64), a text (text, guid), bytes (binary) or a Date (date-time). */
 export type Value = number | bigint | string | Uint8Array | Date;
 
 export class ShardMap {
-  private constructor(private url: string, public map: Served) {}
+  map = { epoch: 0 } as Served;
+  private constructor(private url: string) {}
 
   /** Fetches a map, such as http://127.0.0.1:10020/v1/maps/tenants. */
   static async open(url: string): Promise<ShardMap> {
-    return new ShardMap(url, await (await fetched(url)).json());
+    const opened = new ShardMap(url);
+    await opened.refresh();
+    return opened;
   }
 
   /** Fetches a newer map if there is one within so many seconds (at most 60). */
   async refresh(waitS = 0): Promise<void> {
-    const answer = await fetched(`${this.url}?after=${this.map.epoch}&wait=${waitS}`);
-    if (answer.status !== 304) this.map = await answer.json();
+    const answer = await fetch(`${this.url}?after=${this.map.epoch}&wait=${waitS}`);
+    if (answer.ok) this.map = await answer.json();
+    else if (answer.status !== 304) throw new Error(`${this.url}: ${answer.status} ${await answer.text()}`);
   }
 
   /** Where a key is, or undefined. A value for each column. */
-  async route(...key: Value[]): Promise<Placed | undefined> {
-    if (key.length !== this.map.key.length) throw new Error(`the key is ${this.map.key}`);
-    const { pins, ranges, hash } = this.map;
-    const encoded = this.encode(key).map((byte) => byte.toString(16).padStart(2, "0")).join("");
-    if (Object.hasOwn(pins, encoded)) return pins[encoded];
-    const range = before(ranges, (one) => one.low <= encoded);
-    if (range && (range.high === null || encoded < range.high)) return range;
+  async route(...key: Value[]): Promise<Place | undefined> {
+    const { key: kinds, pins, ranges, hash } = this.map;
+    if (key.length !== kinds.length) throw new Error(`the key is ${kinds}`);
+    const encoded = encode(kinds, key).map((byte) => byte.toString(16).padStart(2, "0")).join("");
+    const found = Object.hasOwn(pins, encoded) ? pins[encoded] : last(ranges, (one) => one.low <= encoded);
+    if (found && (found.high == null || encoded < found.high)) return found;
     if (!hash) return undefined;
-    const bytes = Uint8Array.from(this.encode(key.slice(0, hash.columns)));
+    const bytes = Uint8Array.from(encode(kinds, key.slice(0, hash.columns)));
     const digest = new DataView(await crypto.subtle.digest("SHA-256", bytes));
     const number = Math.floor((digest.getUint32(0) * hash.count) / 2 ** 32);
-    return before(hash.placements, (one) => one.first <= number);
-  }
-
-  private encode(key: Value[]): number[] {
-    return key.flatMap((value, index) => column(this.map.key[index]!, value, index + 1 === key.length));
+    return last(hash.placements, (one) => one.first <= number);
   }
 }
 
-async function fetched(url: string): Promise<Response> {
-  const answer = await fetch(url);
-  if (!answer.ok && answer.status !== 304) throw new Error(`${url}: ${answer.status} ${await answer.text()}`);
-  return answer;
-}
-
-/** The last element of a sorted list that begins early enough. */
-function before<T>(list: T[], begins: (one: T) => boolean): T | undefined {
-  let [low, high] = [0, list.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (begins(list[middle]!)) low = middle + 1;
+/** The last of sorted places that begins early enough. */
+function last(places: Place[], begins: (one: Place) => boolean): Place | undefined {
+  let [low, high] = [0, places.length];
+  for (let middle = high >> 1; low < high; middle = (low + high) >> 1) {
+    if (begins(places[middle]!)) low = middle + 1;
     else high = middle;
   }
-  return list[low - 1];
+  return places[low - 1];
 }
 
-function column(kind: string, value: Value, isLast: boolean): number[] {
-  const big = (number: bigint, size: number): number[] => {
-    if (number < 0n || number >> BigInt(8 * size)) throw new RangeError(`${value} is no ${kind}`);
-    const shifts = Array.from({ length: size }, (_, index) => BigInt(8 * (size - 1 - index)));
-    return shifts.map((shift) => Number((number >> shift) & 255n));
-  };
-  if (kind === "int32") return big(BigInt(value as number) + 2n ** 31n, 4);
-  if (kind === "int64") return big(BigInt(value as bigint) + 2n ** 63n, 8);
-  const pairs = () => (value as string).replaceAll("-", "").match(/../g) ?? [];
-  if (kind === "guid") return pairs().map((pair) => parseInt(pair, 16));
-  // Milliseconds since 1970 as units of 100 ns since 1601.
-  if (kind === "date-time") return big(BigInt((value as Date).getTime()) * 10000n + 116444736000000000n, 8);
+/** Bytes in the order of keys; what has no fixed length has an end before further columns. */
+function encode(kinds: string[], key: Value[]): number[] {
+  const ended = (bytes: number[]) => [...bytes.flatMap((byte) => (byte ? [byte] : [0, 255])), 0, 1];
+  const isEnded = (at: number) => at + 1 < key.length && ["text", "binary"].includes(kinds[at]!);
+  return key.map((value, at) => column(kinds[at]!, value)).flatMap((bytes, at) => (isEnded(at) ? ended(bytes) : bytes));
+}
+
+function column(kind: string, value: Value): number[] {
+  const unhex = (digits: string) => (digits.match(/../g) ?? []).map((pair) => parseInt(pair, 16));
+  if (kind === "binary") return [...(value as Uint8Array)];
+  if (kind === "guid") return unhex((value as string).replaceAll("-", ""));
   // Half of a surrogate pair has no UTF-8: encodeURIComponent refuses it, TextEncoder would replace it.
-  if (kind === "text") encodeURIComponent(value as string);
-  const bytes = kind === "text" ? new TextEncoder().encode(value as string) : (value as Uint8Array);
-  return isLast ? [...bytes] : [...[...bytes].flatMap((byte) => (byte ? [byte] : [0, 255])), 0, 1];
+  const utf8 = (text: string) => (encodeURIComponent(text), [...new TextEncoder().encode(text)]);
+  if (kind === "text") return utf8(value as string);
+  // A Date has milliseconds since 1970: units of 100 ns since 1601.
+  const number = value instanceof Date ? BigInt(value.getTime()) * 10000n + 116444736000000000n
+    : BigInt(value as bigint) + (kind === "int32" ? 2n ** 31n : 2n ** 63n);
+  const digits = number.toString(16).padStart(kind === "int32" ? 8 : 16, "0");
+  if (number < 0n || digits.length > (kind === "int32" ? 8 : 16)) throw new RangeError(`${value} is no ${kind}`);
+  return unhex(digits);
 }

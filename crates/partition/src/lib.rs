@@ -50,5 +50,5 @@ pub use settings::{
     MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN, OPERATION_READ_SIZE_BYTES_MAX, PartitionSettings,
     PlantedFault, SettingError,
 };
-pub use statistics::{PartitionStatistics, RangeStatistics};
+pub use statistics::{PartitionStatistics, RangeDetails, RangeStatistics, ServedRange};
 pub use tree::block_cache::CacheStatistics;

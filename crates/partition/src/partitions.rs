@@ -18,7 +18,7 @@ use crate::partition_server::{Change, PartitionServer};
 use crate::range_moment::RangeMoment;
 use crate::range_partition::{DataPin, RangeMetrics, Shared};
 use crate::settings::PartitionSettings;
-use crate::statistics::{PartitionStatistics, RangeStatistics};
+use crate::statistics::{PartitionStatistics, RangeDetails, RangeStatistics};
 use crate::tree::block_cache::BlockCache;
 use base::{BoxFuture, Environment, Ticks};
 use bytes::Bytes;
@@ -218,6 +218,42 @@ impl Partitions {
     /// What the ranges of a table that are served are like, in the order of their keys.
     pub fn range_statistics(&self, table: ObjectTable) -> Vec<RangeStatistics> {
         self.server.ranges(table).iter().map(|range| range.statistics()).collect()
+    }
+
+    /// The ranges of a table as operators see them, in the order of their keys. Sizes may be read from disk.
+    pub fn range_details<'a>(&'a self, table: ObjectTable) -> BoxFuture<'a, Vec<RangeDetails>> {
+        Box::pin(async move { self.server.range_details(table).await })
+    }
+
+    /// Brings what is in memory to checkpoints, of the range with this id, or of all of the table. Returns
+    /// how many ranges that were; 0: there is no such range.
+    pub fn flush_now<'a>(
+        &'a self,
+        table: ObjectTable,
+        id: Option<u64>,
+    ) -> BoxFuture<'a, Result<u64, PartitionError>> {
+        Box::pin(async move { self.server.flush_now(table, id).await })
+    }
+
+    /// Compacts what is worth it, as it is done in the background anyway, but without waiting until it is
+    /// idle; which ranges, as for [`Self::flush_now`]. Returns how many compactions that took; `None`: there
+    /// is no such range.
+    pub fn compact_now<'a>(
+        &'a self,
+        table: ObjectTable,
+        id: Option<u64>,
+    ) -> BoxFuture<'a, Result<Option<u64>, PartitionError>> {
+        Box::pin(async move { self.server.compact_now(table, id).await })
+    }
+
+    /// Splits the range with this id in the middle of what it holds. False: no key parts it, or there is no
+    /// such range.
+    pub fn split_in_middle<'a>(
+        &'a self,
+        table: ObjectTable,
+        id: u64,
+    ) -> BoxFuture<'a, Result<bool, PartitionError>> {
+        Box::pin(async move { self.server.split_in_middle(table, id).await })
     }
 
     /// Splits the range that owns `key` so that a new one starts at the key's partition name. False: one does

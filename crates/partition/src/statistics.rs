@@ -38,6 +38,44 @@ pub struct PartitionStatistics {
     pub cache: CacheStatistics,
 }
 
+/// One range as operators see it, damaged ones included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeDetails {
+    /// Its id, unique in the folder.
+    pub id: u64,
+    /// The first key it owns, in legible parts; `None`: it begins with the first of all.
+    pub start: Option<String>,
+    /// The first key behind it; `None`: it ends with the last of all.
+    pub end: Option<String>,
+    /// What requests for its keys get, if it can't be served.
+    pub damage: Option<String>,
+    /// What it holds and is asked for; `None`: it is not served.
+    pub served: Option<ServedRange>,
+}
+
+/// What a range that is served holds and is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServedRange {
+    /// Its owner's epoch: it rises with each change of owner.
+    pub epoch: u64,
+    /// Bytes of its checkpoints, without rows of other ranges; `None`: a block of them does not read.
+    pub size_bytes: Option<u64>,
+    /// Bytes of its memory tables.
+    pub memory_table_bytes: u64,
+    /// Checkpoints that a read may have to ask.
+    pub checkpoints: usize,
+    /// Bytes of the checkpoints that are being compacted; 0: none are.
+    pub compacting_bytes: u64,
+    /// Requests since the range was opened.
+    pub requests: u64,
+    /// Requests a second in the last round of the partition manager, of 15 s.
+    pub requests_per_second: u64,
+    /// Percent of that round's requests whose keys lay beyond every key before them.
+    pub at_end_percent: u64,
+    /// How long decisions held its serial section since the range was opened.
+    pub serial_section_held_for: Duration,
+}
+
 /// What one range is like at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeStatistics {

@@ -19,6 +19,10 @@ pub const BATCH_BYTES_MAX: usize = 4 << 20;
 /// Rows that a scan looks at for one batch, at most: of a virtual shard one row in many is found.
 pub const BATCH_LOOKED_AT_ROWS_MAX: usize = 20_000;
 
+/// How long a count of a SQL shard may take, which reads an index of the mapping's rows.
+#[cfg(feature = "postgres")]
+pub(crate) const COUNT_FOR_MAX: Duration = Duration::from_secs(3600);
+
 /// T: how long after the claim, or the shard's copy, was read a write to a storage account may still come.
 pub const SIGNED_FOR_MAX: Duration = Duration::from_secs(15);
 

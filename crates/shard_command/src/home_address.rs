@@ -2,6 +2,7 @@
 //!
 //! What always holds: an address has no password; it comes from the environment or a file.
 
+use shard_map::has_password;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -40,10 +41,7 @@ impl HomeAddress {
     /// Reads what was typed.
     pub fn parse(text: &str) -> Result<Self, HomeAddressError> {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            let behind = text.split_once("://").map_or("", |(_, behind)| behind);
-            let authority = behind.split(['/', '?']).next().unwrap_or_default();
-            let has_password = authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'));
-            return match has_password || behind.to_ascii_lowercase().contains("password=") {
+            return match has_password(text) || text.to_ascii_lowercase().contains("password=") {
                 true => Err(HomeAddressError::Password),
                 false => Ok(HomeAddress::Postgres(text.to_owned())),
             };
@@ -55,8 +53,8 @@ impl HomeAddress {
             Some(("file", path)) => Ok(HomeAddress::File(path.into())),
             Some(("sqlite", path)) => Ok(HomeAddress::Sqlite(path.into())),
             Some(("table", name)) => Ok(HomeAddress::Table(name.to_owned())),
-            // What was typed may be a connection string, and is not repeated then.
-            _ if text.contains('=') => Err(HomeAddressError::Unknown("…".to_owned())),
+            // What was typed may have a secret, and is not repeated then.
+            _ if text.contains('=') || has_password(text) => Err(HomeAddressError::Unknown("…".to_owned())),
             _ => Err(HomeAddressError::Unknown(text.chars().take(60).collect())),
         }
     }
@@ -85,9 +83,13 @@ mod tests {
             ("table:shards", Ok(HomeAddress::Table("shards".to_owned()))),
             ("postgres://app@db/x", Ok(HomeAddress::Postgres("postgres://app@db/x".to_owned()))),
             ("postgres://app:pw@db/x", Err(HomeAddressError::Password)),
+            ("postgres://app:p/w@db/x", Err(HomeAddressError::Password)),
+            ("postgres://app:p?w@db/x", Err(HomeAddressError::Password)),
+            ("postgres://app:p#w@db/x", Err(HomeAddressError::Password)),
             ("postgresql://db/x?user=a&Password=pw", Err(HomeAddressError::Password)),
             ("file:", Err(HomeAddressError::Empty("file:"))),
             ("mysql://db", Err(HomeAddressError::Unknown("mysql://db".to_owned()))),
+            ("mysql://app:SECRET@db", Err(HomeAddressError::Unknown("…".to_owned()))),
             ("AccountName=a;AccountKey=SECRET", Err(HomeAddressError::Unknown("…".to_owned()))),
         ] {
             assert_eq!(HomeAddress::parse(text), expected, "{text}");

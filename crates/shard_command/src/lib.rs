@@ -16,10 +16,12 @@
 //! | `run.rs` | what they run on, and their errors |
 //! | `outcome.rs` | outcomes as text and JSON |
 //! | `moves/` | plans, moves and rules of integrity |
+//! | `fan_out/` | one question to all shards |
 //! | `lint.rs`, `sample.rs` | advice about shard keys |
 //! | `serve/` | the map over HTTP |
 
 mod description;
+mod fan_out;
 mod home_address;
 mod keys;
 mod keys_stay;
@@ -33,6 +35,11 @@ mod sample;
 mod serve;
 
 pub use description::{Description, MapDescription};
+pub use fan_out::operation::{FanOutFailure, FanOutRun};
+pub use fan_out::outcome::FanOutOutcome;
+pub use fan_out::request::{
+    AggregateFunction, AggregateRequest, FAN_OUT_ROWS_MAX, FAN_OUT_SORTED_ROWS_MAX, FanOutMistake, FanOutRequest,
+};
 pub use home_address::{HomeAddress, HomeAddressError};
 pub use keys::key_of;
 pub use lint::{Advice, lint};

@@ -69,7 +69,7 @@ pub use catalog::map_builder::MapBuilder;
 pub use catalog::map_error::MapError;
 pub use catalog::placement::{Epoch, Placement, State};
 pub use catalog::route::{MappingId, Route, RouteError};
-pub use catalog::shard::{Shard, ShardError};
+pub use catalog::shard::{Shard, ShardError, has_password};
 pub use change::apply::{Change, Changed, MapChange, Selection};
 pub use change::error::ChangeError;
 pub use diff::difference::Diff;

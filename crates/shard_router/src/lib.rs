@@ -42,6 +42,7 @@
 //!   ([`Router::capabilities`]): the fence is held until the commit, or the right to write ends T after the
 //!   map's read;
 //! * what may have been done is not tried again, and its error says so;
+//! * an answer of all shards lacks no row, however old the cached map was, or is an error;
 //! * a cached route takes no lock, and no allocation for keys of at most 32 bytes;
 //! * of many requests that need a newer map one reads it; reads, waits, connections, batches and what is
 //!   remembered have bounds; clock, tasks and sockets are handed in.
@@ -76,7 +77,7 @@ pub use fan_out::aggregate::{Aggregate, AggregateError, Sum};
 pub use fan_out::error::{FanOutError, ShardFailure};
 pub use fan_out::fan_out::{FanOut, PagedQuery, ShardQuery, query_shards};
 pub use fan_out::merge::{BatchSource, SortedMerge};
-pub use fan_out::part::ShardPart;
+pub use fan_out::part::{PartRefusal, ShardPart};
 pub use fan_out::settings::{FanOutSettings, Needed};
 pub use fenced::error::RouterError;
 pub use fenced::keys::{Keys, OPERATION_KEYS_MAX};
@@ -89,5 +90,5 @@ pub use map::map_read::{LookupError, MapRead};
 pub use map::settings::MapSettings;
 pub use pool::connector::{ConnectError, MAP_FOR_MAX, ShardConnector};
 pub use pool::credentials::{CredentialError, CredentialProvider, ShardCredentials};
-pub use pool::pool::PoolError;
+pub use pool::pool::{Lease, PoolError};
 pub use pool::settings::PoolSettings;

@@ -1,7 +1,7 @@
 //! A connection to a Postgres database, made when it is needed and made again when it broke.
 //!
 //! Sockets, tasks and the clock are handed in. What always holds: one transaction at a time on a connection;
-//! an operation ends in [`OPERATION_FOR_MAX`], and its connection is dropped if it ran out of time or was
+//! an operation ends in [`OPERATION_FOR_MAX`], or in the time that it names, and its connection is dropped if it ran out of time or was
 //! abandoned, so that nothing half done is left open; a password is neither printed nor in an error.
 
 use crate::error::StoreError;
@@ -52,17 +52,32 @@ impl PostgresDatabase {
         &self.place
     }
 
+    /// The same database over a connection of its own, so that a long operation holds up no other one.
+    pub fn apart(&self) -> Self {
+        let PostgresDatabase { config, place, surroundings, .. } = self.clone();
+        PostgresDatabase { config, place, surroundings, client: Arc::default() }
+    }
+
     /// Runs a transaction and commits it.
     pub async fn run<T, F>(&self, change: F) -> Result<T, StoreError>
     where
         T: Send,
         F: for<'a> FnOnce(&'a Transaction<'a>) -> BoxFuture<'a, Result<T, tokio_postgres::Error>> + Send,
     {
-        let time = self.surroundings.clock.sleep(OPERATION_FOR_MAX);
+        self.run_within(OPERATION_FOR_MAX, change).await
+    }
+
+    /// The same with another bound of time, which holds for the wait for the connection, too.
+    pub async fn run_within<T, F>(&self, run_for_max: Duration, change: F) -> Result<T, StoreError>
+    where
+        T: Send,
+        F: for<'a> FnOnce(&'a Transaction<'a>) -> BoxFuture<'a, Result<T, tokio_postgres::Error>> + Send,
+    {
+        let time = self.surroundings.clock.sleep(run_for_max);
         tokio::select! {
             outcome = self.run_untimed(change) => outcome,
             () = time => {
-                let s = OPERATION_FOR_MAX.as_secs();
+                let s = run_for_max.as_secs();
                 Err(StoreError::uncertain(&self.place, format!("no answer in {s} s; is it locked or overloaded?")))
             }
         }

@@ -2,11 +2,13 @@
 //!
 //! What always holds: a program that is missing or fails is an error that names it.
 
-use crate::Outcome;
+use crate::{Outcome, workspace};
 use std::process::Command;
 
-/// Installs Debian's packages, which needs root.
+/// Installs Debian's packages, which needs root; one caller at a time, as apt itself wants it.
 pub(crate) fn install_packages(what: &str, packages: &[&str]) -> Outcome<()> {
+    let lock = std::fs::File::create(workspace::target()?.join("apt.lock"))?;
+    lock.lock()?;
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");

@@ -3,6 +3,7 @@
 pub(crate) mod byte_size;
 pub(crate) mod sas_arguments;
 pub(crate) mod shard_arguments;
+pub(crate) mod shard_fan_out_arguments;
 pub(crate) mod shard_home_arguments;
 pub(crate) mod shard_move_arguments;
 pub(crate) mod stress_arguments;

@@ -1,5 +1,6 @@
 //! Arguments of `larimar shard`, with their help texts. `shard/` checks what they mean.
 
+use super::shard_fan_out_arguments::FanOutArguments;
 use super::shard_home_arguments::HomeArguments;
 use super::shard_move_arguments::{
     ApplyArguments, PlanCommand, RepairArguments, StatusArguments, UndoArguments, VerifyArguments,
@@ -16,6 +17,7 @@ Examples:
   larimar shard map lint books.toml --sample keys.csv
   larimar shard plan drain b --home file:books.map --schema books-schema.toml --out drain.json
   larimar shard apply drain.json --home file:books.map --schema books-schema.toml
+  larimar shard fanout books --sum copies --home file:books.map --schema books-schema.toml
   larimar shard serve-map --home file:books.map
 
 Homes: file:PATH, sqlite:PATH, postgres://USER@HOST/DATABASE (password in PGPASSWORD or PGPASSFILE), or table:NAME, with \
@@ -52,6 +54,10 @@ pub(crate) enum ShardCommand {
     ///
     /// Ends with 0 if all is as it should be then, with 3 if something is left.
     Repair(RepairArguments),
+    /// Ask all shards once: rows of a table in an order, or what is computed of them
+    ///
+    /// Ends with 0, or with 3 if a shard did not answer and --partial is given.
+    Fanout(Box<FanOutArguments>),
     /// Give other languages the map over HTTP, read-only, until it is stopped
     ServeMap(ServeMapArguments),
 }

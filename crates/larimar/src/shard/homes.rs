@@ -1,7 +1,7 @@
 //! Opens homes and shards. Drivers of databases are behind features: a place that this build can't open is
 //! refused with the feature's name.
 
-use super::connections;
+use super::accounts::Accounts;
 use super::input::{Lookup, file_text};
 use crate::Failure;
 use crate::arguments::shard_arguments::ReachArguments;
@@ -10,7 +10,7 @@ use base::file_lock::SystemFileLock;
 use base::system::{SystemClock, SystemDisk, SystemRandom, TokioSpawner};
 use base::{Clock, Random, Spawner, TaskThread};
 use settings_file::FILE_SIZE_BYTES_MAX;
-use shard_backend::Backend;
+use shard_backend::{Backend, Schema};
 use shard_command::HomeAddress;
 use shard_map::{Name, Shard};
 use shard_mover::Backends;
@@ -28,7 +28,10 @@ const CONNECTION_VARIABLE: &str = "LARIMAR_SHARD_CONNECTION";
 /// The partition of a home in its table.
 const HOME_PARTITION: &str = "map";
 /// The table of a shard's copy in its account.
-const COPY_TABLE: &str = "LarimarShard";
+pub(super) const COPY_TABLE: &str = "LarimarShard";
+/// What is said of a location that nothing opens.
+const NO_LOCATION: &str = "its location is neither sqlite:PATH nor postgres://…; an account's connection string \
+    goes into the file of --connections";
 
 /// Opens places with what the process has.
 pub(super) struct Opener<'a> {
@@ -53,22 +56,35 @@ impl<'a> Opener<'a> {
         Ok(CatalogHome::new(self.records(arguments)?, self.clock.clone(), self.random.clone()))
     }
 
+    /// A variable of the environment.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
+        (self.environment)(name).and_then(|text| text.into_string().ok())
+    }
+
     /// Clock and chance.
     pub(super) fn outside(&self) -> (Arc<dyn Clock>, Arc<dyn Random>) {
         (self.clock.clone(), self.random.clone())
     }
 
-    /// The rows of shards at their locations. An account's tables can't be reached yet: a
-    /// catalog with such a shard is refused.
+    /// The rows of shards: those of accounts, and the others at their locations.
     pub(super) fn backends<'b>(
         &self,
         shards: impl Iterator<Item = &'b Shard>,
+        schema: &Arc<Schema>,
+        accounts: &Accounts,
     ) -> Result<(LocalStores, Backends), Failure> {
         let (mut locals, mut backends) = (LocalStores::new(), Backends::new());
         for shard in shards {
             let wrong = |what: String| Failure::of_words(format!("shard `{}`: {what}", shard.name));
-            locals.insert(shard.name.clone(), self.local(&shard.location).map_err(wrong)?);
-            backends.insert(shard.name.clone(), self.backend(&shard.location).map_err(wrong)?);
+            let (local, backend) = match self.account_of(&shard.name, accounts).map_err(wrong)? {
+                Some(address) => self.account_rows(&address, schema).map_err(wrong)?,
+                None => {
+                    let local = self.local(&shard.location).map_err(wrong)?;
+                    (local, self.backend(&shard.location).map_err(wrong)?)
+                }
+            };
+            locals.insert(shard.name.clone(), local);
+            backends.insert(shard.name.clone(), backend);
         }
         Ok((locals, backends))
     }
@@ -77,7 +93,7 @@ impl<'a> Opener<'a> {
         match HomeAddress::parse(location) {
             Ok(HomeAddress::Sqlite(path)) => self.sqlite_backend(&path),
             Ok(HomeAddress::Postgres(url)) => self.postgres_backend(&url),
-            _ => Err("its location is neither sqlite:PATH nor postgres://…".to_owned()),
+            _ => Err(NO_LOCATION.to_owned()),
         }
     }
 
@@ -104,11 +120,7 @@ impl<'a> Opener<'a> {
         reach: &ReachArguments,
         further: &[(Name, String)],
     ) -> Result<LocalStores, Failure> {
-        let accounts = match &reach.connections {
-            None => BTreeMap::new(),
-            Some(path) => connections::parse(&file_text(path, FILE_SIZE_BYTES_MAX)?)
-                .map_err(|what| Failure::of_words(format!("{}: {what}", path.display())))?,
-        };
+        let accounts = self.accounts(reach.connections.as_deref())?;
         let mut located: BTreeMap<Name, String> = BTreeMap::new();
         match home.load().await {
             Ok(catalog) => {
@@ -127,7 +139,10 @@ impl<'a> Opener<'a> {
             located.retain(|name, _| !stores.contains_key(name));
             for (name, location) in located {
                 let wrong = |what: String| Failure::of_words(format!("shard `{name}`: {what}"));
-                let store = self.local(&location).map_err(wrong)?;
+                let store = match self.account_of(&name, &Accounts::new()).map_err(wrong)? {
+                    Some(address) => self.account(address),
+                    None => self.local(&location).map_err(wrong)?,
+                };
                 stores.insert(name, store);
             }
         }
@@ -137,7 +152,7 @@ impl<'a> Opener<'a> {
     fn connection(&self, arguments: &HomeArguments) -> Result<AccountAddress, Failure> {
         let (text, source) = match &arguments.home_connection_file {
             Some(path) => (file_text(path, FILE_SIZE_BYTES_MAX)?, path.display().to_string()),
-            None => match (self.environment)(CONNECTION_VARIABLE).and_then(|text| text.into_string().ok()) {
+            None => match self.variable(CONNECTION_VARIABLE) {
                 Some(text) => (text, CONNECTION_VARIABLE.to_owned()),
                 None => {
                     let what =
@@ -165,9 +180,7 @@ impl<'a> Opener<'a> {
         match HomeAddress::parse(location) {
             Ok(HomeAddress::Sqlite(path)) => self.sqlite_local(&path),
             Ok(HomeAddress::Postgres(url)) => self.postgres_local(&url),
-            _ => Err("its location is neither sqlite:PATH nor postgres://…; an account's connection string goes into \
-                      the file of --connections"
-                .to_owned()),
+            _ => Err(NO_LOCATION.to_owned()),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use crate::Failure;
 use crate::bounded_file::read_text_bounded;
+use settings_file::FILE_SIZE_BYTES_MAX;
+use shard_backend::Schema;
 use shard_map::Name;
 use std::ffi::OsString;
 use std::path::Path;
@@ -15,6 +17,12 @@ pub(super) type Lookup<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 pub(super) fn file_text(path: &Path, size_bytes_max: usize) -> Result<String, Failure> {
     let failed = |error: std::io::Error| Failure::of_words(format!("{}: {error}", path.display()));
     read_text_bounded(path, size_bytes_max).map_err(failed)
+}
+
+/// The tables that a file declares.
+pub(super) fn schema(path: &Path) -> Result<Schema, Failure> {
+    let mistaken = |error| Failure::of_words(format!("{}: {error}", path.display()));
+    Schema::parse(&file_text(path, FILE_SIZE_BYTES_MAX)?).map_err(mistaken)
 }
 
 /// A name as it was typed.

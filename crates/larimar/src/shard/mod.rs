@@ -2,7 +2,9 @@
 //!
 //! What always holds: what makes no sense is refused before a home is opened; no secret is printed.
 
+mod accounts;
 mod connections;
+mod fan_out;
 mod homes;
 mod input;
 mod moves;
@@ -41,6 +43,7 @@ pub(crate) fn shard(command: &ShardCommand, environment: Lookup<'_>) -> Result<E
         ShardCommand::Apply(arguments) => runtime.block_on(moves::apply(arguments, environment)),
         ShardCommand::Undo(arguments) => runtime.block_on(moves::undo(arguments, environment)),
         ShardCommand::Status(arguments) => runtime.block_on(moves::status(arguments, environment)),
+        ShardCommand::Fanout(arguments) => runtime.block_on(fan_out::fan_out(arguments, environment)),
         ShardCommand::Verify(arguments) => runtime.block_on(moves::verify(arguments, environment)),
         ShardCommand::Repair(arguments) => runtime.block_on(moves::repair(arguments, environment)),
         ShardCommand::Map(command) => match &**command {

@@ -4,7 +4,7 @@
 //! `status` shows where it is, and `apply` goes on. Progress goes to standard error.
 
 use super::homes::Opener;
-use super::input::{EXIT_AMISS, Lookup, file_text, name};
+use super::input::{EXIT_AMISS, Lookup, file_text, name, schema};
 use super::progress_lines::ProgressLines;
 use crate::Failure;
 use crate::arguments::shard_move_arguments::{
@@ -19,7 +19,6 @@ use shard_map::Shard;
 use shard_mover::{MoveId, Mover, MoverSettings, NamedDigestKey, PlanSettings, Rules, Shards};
 use shard_store::CatalogHome;
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -125,11 +124,6 @@ fn rules(of: &VerifyArguments, opened: &Opened) -> Result<Rules, Failure> {
     Rules::parse(&file_text(path, FILE_SIZE_BYTES_MAX)?, &opened.schema).map_err(mistaken)
 }
 
-fn schema(path: &Path) -> Result<Schema, Failure> {
-    let mistaken = |error| Failure::of_words(format!("{}: {error}", path.display()));
-    Schema::parse(&file_text(path, FILE_SIZE_BYTES_MAX)?).map_err(mistaken)
-}
-
 /// Opens the home and all shards, and one that the home does not have yet.
 async fn open(
     rows: &RowsArguments,
@@ -143,7 +137,8 @@ async fn open(
     let home = CatalogHome::new(records.clone(), clock.clone(), random.clone());
     let catalog = home.load().await.map_err(|error| Failure::of_work(&error))?;
     let further = further.filter(|shard| catalog.shard(shard.name.as_str()).is_none());
-    let (locals, backends) = opener.backends(catalog.shards().chain(further))?;
+    let accounts = opener.accounts(rows.connections.as_deref())?;
+    let (locals, backends) = opener.backends(catalog.shards().chain(further), &schema, &accounts)?;
     // A key of a digest is drawn anew each time, and is its own name in the certificate.
     let bytes = (u128::from(random.next_u64()) << 64 | u128::from(random.next_u64())).to_be_bytes();
     let id = bytes.iter().map(|byte| format!("{byte:02x}")).collect();

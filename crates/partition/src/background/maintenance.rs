@@ -215,6 +215,12 @@ impl Maintenance {
         self.compacted_bytes.fetch_add(size_bytes, Ordering::Relaxed);
     }
 
+    /// So many merges were done at somebody's request.
+    pub(crate) fn note_compactions(&self, count: u64) {
+        self.compactions.fetch_add(count, Ordering::Relaxed);
+        self.compaction_wake.notify_one();
+    }
+
     /// Bytes of rows that merges wrote.
     pub(crate) fn compacted_bytes(&self) -> u64 {
         self.compacted_bytes.load(Ordering::Relaxed)

@@ -5,11 +5,16 @@
 
 use super::{KeyRange, container_prefix, parse_container_prefix, parse_row_key, partition_prefix};
 
+/// The first key and the one behind the last, apart; `None`: there is no bound.
+pub(crate) fn describe_bounds(range: &KeyRange) -> (Option<String>, Option<String>) {
+    let start = (!range.start.is_empty()).then(|| describe_key(&range.start));
+    (start, range.end.as_deref().map(describe_key))
+}
+
 /// The first key and the one behind the last.
 pub(crate) fn describe_range(range: &KeyRange) -> String {
-    let start = if range.start.is_empty() { "the first".to_owned() } else { describe_key(&range.start) };
-    let end = range.end.as_deref().map_or_else(|| "the last".to_owned(), describe_key);
-    format!("{start} to {end}")
+    let (start, end) = describe_bounds(range);
+    format!("{} to {}", start.as_deref().unwrap_or("the first"), end.as_deref().unwrap_or("the last"))
 }
 
 /// A key, or the start or successor of one.

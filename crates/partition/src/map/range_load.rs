@@ -37,6 +37,8 @@ struct Sample {
     beyond: u64,
     round: Option<Round>,
     trend: Trend,
+    /// Of the last round that ended.
+    last: LoadReport,
 }
 
 /// The start of a round.
@@ -106,7 +108,13 @@ impl RangeLoad {
         let at_end_percent = sample.beyond * 100 / sample.taken.max(1);
         sample.trend = sample.trend.after(requests_per_second, bounds);
         (sample.round, sample.taken, sample.beyond) = (Some(next), 0, 0);
-        LoadReport { requests_per_second, at_end_percent, trend: sample.trend }
+        sample.last = LoadReport { requests_per_second, at_end_percent, trend: sample.trend };
+        sample.last
+    }
+
+    /// The result of the last round, and all requests since the range was opened. Ends no round.
+    pub(crate) fn last_round(&self) -> (LoadReport, u64) {
+        (self.sample.lock().last, self.requests.load(Ordering::Relaxed))
     }
 
     /// The sampled keys, each as one request.
@@ -164,8 +172,10 @@ mod tests {
         (0..400).for_each(|_| load.note(b"k"));
         let hot = load.end_round(seconds(2), BOUNDS);
         assert_eq!((hot.requests_per_second, hot.trend), (200, Trend { hot_rounds: 1, cold_rounds: 0 }));
+        load.note(b"k");
+        assert_eq!(load.last_round(), (hot, 401), "looking ends no round");
         let cold = load.end_round(seconds(3), BOUNDS);
-        assert_eq!((cold.requests_per_second, cold.trend), (0, Trend { hot_rounds: 0, cold_rounds: 1 }));
+        assert_eq!((cold.requests_per_second, cold.trend), (1, Trend { hot_rounds: 0, cold_rounds: 1 }));
         assert_eq!(load.end_round(seconds(3), BOUNDS).trend, cold.trend, "too short a round changes nothing");
     }
 

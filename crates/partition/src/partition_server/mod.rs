@@ -2,7 +2,7 @@
 //!
 //! `server` has its fields and the way to a range; each verb is a sibling: `open` (from the partition map),
 //! `hand_over` (splits and merges of ranges), `open_map` and `keep_map_copy` (the map itself, which is kept
-//! twice), `balance` (which of them, and when), `collect` (rows of deleted containers). What always holds:
+//! twice), `balance` (which of them, and when), `operate` (what operators ask for), `collect` (rows of deleted containers). What always holds:
 //! the routes are those of the partition map, so a key that no range owns is an error, never "no rows", and
 //! so is a key whose range is damaged (`owner`).
 
@@ -13,6 +13,7 @@ mod keep_map_copy;
 mod map_copy_stream;
 mod open;
 mod open_map;
+mod operate;
 mod owner;
 mod range_ids;
 mod server;

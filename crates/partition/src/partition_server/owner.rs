@@ -24,6 +24,7 @@ pub(crate) enum Owner {
 
 /// A range that could not be loaded.
 pub(crate) struct DamagedRange {
+    id: u64,
     range: KeyRange,
     error: PartitionError,
 }
@@ -42,7 +43,17 @@ impl DamagedRange {
         );
         // A request names the range, too: its line in the log is the only one that is left after some days.
         let error = PartitionError::Storage(format!("range {id} of table {table} is damaged: {error}"));
-        DamagedRange { range, error }
+        DamagedRange { id, range, error }
+    }
+
+    /// Its id.
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What requests for its keys get.
+    pub(super) fn error(&self) -> &PartitionError {
+        &self.error
     }
 }
 

@@ -31,6 +31,11 @@ impl RangePartition {
         self.core.id
     }
 
+    /// Its owner's epoch.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.core.epoch.0
+    }
+
     /// The keys it owns.
     pub(crate) fn range(&self) -> &KeyRange {
         &self.core.range

@@ -73,6 +73,16 @@ impl Shardlet {
         matches!(self.of, Some((_, MappingId::Virtual(_))))
     }
 
+    /// Whether all rows within its bounds are its own: it is all rows, a pin, or a range of a map without pins.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn is_whole(&self) -> bool {
+        match &self.of {
+            None | Some((_, MappingId::Pin(_))) => true,
+            Some((map, MappingId::Range(_))) => map.pins().len() == 0,
+            Some((_, MappingId::Virtual(_))) => false,
+        }
+    }
+
     /// Whether it has the rows of a shard key.
     pub fn holds(&self, shard_key: &[KeyValue]) -> bool {
         match &self.of {

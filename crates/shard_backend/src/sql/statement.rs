@@ -24,9 +24,20 @@ fn key_columns(table: &TableSchema, compared: impl Fn(usize) -> String) -> Vec<S
     table.row_key().iter().map(|index| compared(*index)).collect()
 }
 
-/// ` WHERE … ORDER BY …` of rows in the order of their keys. Parameters are numbered from 1 in the order of
-/// the conditions' values; `parameter` makes one's text of its number and its column's place.
+/// ` WHERE … ORDER BY …` of rows in the order of their keys; see [`where_of`].
 pub(crate) fn where_in_order(
+    table: &TableSchema,
+    conditions: &[Condition],
+    compared: impl Fn(usize) -> String,
+    parameter: impl Fn(usize, usize) -> String,
+) -> String {
+    let filter = where_of(table, conditions, &compared, parameter);
+    format!("{filter} ORDER BY {}", key_columns(table, compared).join(", "))
+}
+
+/// ` WHERE …`, or nothing. Parameters are numbered from 1 in the order of the conditions' values; `parameter`
+/// makes one's text of its number and its column's place.
+pub(crate) fn where_of(
     table: &TableSchema,
     conditions: &[Condition],
     compared: impl Fn(usize) -> String,
@@ -46,8 +57,7 @@ pub(crate) fn where_in_order(
             format!("({}) {} ({})", left.join(", "), condition.comparison, right.join(", "))
         })
         .collect();
-    let filter = if texts.is_empty() { String::new() } else { format!(" WHERE {}", texts.join(" AND ")) };
-    format!("{filter} ORDER BY {}", columns.join(", "))
+    if texts.is_empty() { String::new() } else { format!(" WHERE {}", texts.join(" AND ")) }
 }
 
 /// ` ON CONFLICT …`: a row takes the place of the one with its key.

@@ -58,7 +58,7 @@ impl SqliteBackend {
         let (place, table_of) = (self.file.place().to_owned(), table.clone());
         let found = self.file.read(table.name(), move |transaction| {
             let reader = Reader { place: &place, table: &table_of };
-            let compared = |index: usize| reader.compared(index);
+            let compared = |index: usize| compared(&table_of, index);
             let rest = where_in_order(&table_of, &conditions, compared, |number, _| format!("?{number}"));
             let select = format!("SELECT {} FROM {}{rest}", all_names(&table_of), quoted(table_of.name()));
             let values = conditions.iter().flat_map(|condition| &condition.values).map(stored_key);
@@ -137,18 +137,17 @@ struct Reader<'a> {
     table: &'a TableSchema,
 }
 
-impl Reader<'_> {
-    /// A column, compared by bytes.
-    fn compared(&self, index: usize) -> String {
-        let column = self.table.columns().get(index);
-        let name = names(self.table, &[index]);
-        let is_text = |kind| matches!(kind, ColumnKind::Text | ColumnKind::DateTime);
-        if column.is_some_and(|column| is_text(column.kind)) {
-            format!("{name} COLLATE BINARY")
-        } else {
-            name
-        }
+/// A column, compared by bytes.
+fn compared(table: &TableSchema, index: usize) -> String {
+    let name = names(table, &[index]);
+    let is_text = |kind| matches!(kind, ColumnKind::Text | ColumnKind::DateTime);
+    match table.columns().get(index).is_some_and(|column| is_text(column.kind)) {
+        true => format!("{name} COLLATE BINARY"),
+        false => name,
     }
+}
+
+impl Reader<'_> {
 
     fn row(&self, found: &rusqlite::Row<'_>) -> Outcome<(RowKey, Row)> {
         let mut values = Vec::with_capacity(self.table.columns().len());
@@ -307,7 +306,7 @@ impl Backend for SqliteBackend {
             }
             let parameters = keys.iter().map(|key| key.values.iter().map(stored_key).collect()).collect();
             let equal = table.row_key().iter().enumerate();
-            let equal = equal.map(|(at, index)| format!("{} = ?{}", names(table, &[*index]), at + 1));
+            let equal = equal.map(|(at, index)| format!("{} = ?{}", compared(table, *index), at + 1));
             let equal = equal.collect::<Vec<_>>().join(" AND ");
             let delete = format!("DELETE FROM {} WHERE {equal}", quoted(table.name()));
             self.change(table, shardlet, hold, delete, parameters).await

@@ -6,10 +6,11 @@
 //! | float64 | real | the number; SQLite has no NaN |
 //! | text | text | as it is |
 //! | date-time | text | `2026-11-28T14:05:00.0000000Z`: seven digits, so that their order is that of
-//! instants |
+//! instants; read without a zone, too, and with fewer digits where it is no key |
 //! | binary, guid | blob | the bytes |
 //!
-//! What always holds: keys are compared as their encodings are.
+//! What always holds: keys are compared as their encodings are; a date-time that says more than its instant
+//! (more digits, a zone) is refused, because a copy would lose it and a digest would not see that.
 
 use crate::schema::table::Column;
 use crate::value::column_kind::ColumnKind;
@@ -17,6 +18,9 @@ use crate::value::value::Value;
 use base::date_time::{parse_date_time, seven_digits_text};
 use rusqlite::types::{Value as Sql, ValueRef};
 use shard_map::KeyValue;
+
+/// Digits of a second's fraction that an instant has.
+const FRACTION_DIGITS_MAX: usize = 7;
 
 /// What is stored, or what SQLite can't.
 pub(super) fn stored(value: &Value) -> Result<Sql, String> {
@@ -68,6 +72,9 @@ pub(super) fn read(column: &Column, is_key: bool, found: ValueRef<'_>) -> Result
         (ColumnKind::DateTime, ValueRef::Text(bytes)) => {
             let text = text(bytes)?;
             let at = parse_date_time(&text).map_err(|error| format!("{text:?}: {error}"))?;
+            if let Some(more) = more_than_instant(&text) {
+                return Err(format!("{text:?} has {more}, which a move would lose; write {:?}", seven_digits_text(at)));
+            }
             if is_key && seven_digits_text(at) != text {
                 return Err(format!("{text:?} must be {:?} in a key", seven_digits_text(at)));
             }
@@ -79,4 +86,43 @@ pub(super) fn read(column: &Column, is_key: bool, found: ValueRef<'_>) -> Result
         },
         _ => return other(),
     })
+}
+
+/// What a date-time has beside the instant that is read of it.
+fn more_than_instant(text: &str) -> Option<&'static str> {
+    let (_, time) = text.split_once('T')?;
+    if time.contains(['+', '-']) {
+        return Some("a zone");
+    }
+    let digits = time.split_once('.').map_or("", |(_, fraction)| fraction.trim_end_matches('Z'));
+    (digits.len() > FRACTION_DIGITS_MAX).then_some("more than seven digits of a second")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two rows that differ in the eighth digit, or by their zones alone, had one digest, and a move gave both
+    /// the same text.
+    #[test]
+    fn a_date_time_that_says_more_than_its_instant_is_refused() {
+        let column = Column { name: "at".to_owned(), kind: ColumnKind::DateTime, is_nullable: false };
+        let found = |text: &str| read(&column, false, ValueRef::Text(text.as_bytes()));
+        let at = parse_date_time("2026-11-28T14:05:00.1234567Z").expect("an instant");
+        for text in ["2026-11-28T14:05:00.1234567Z", "2026-11-28T14:05:00.1234567"] {
+            assert_eq!(found(text), Ok(Value::DateTime(at)), "{text}");
+        }
+        for text in ["2026-11-28", "2026-11-28T00:00Z", "2026-11-28T00:00:00.0"] {
+            assert!(found(text).is_ok(), "{text}");
+        }
+        for (text, named) in [
+            ("2026-11-28T14:05:00.12345678Z", "seven digits"),
+            ("2026-11-28T14:05:00.12345670", "seven digits"),
+            ("2026-11-28T16:05:00.1234567+02:00", "a zone"),
+            ("2026-11-28T14:05:00-00:00", "a zone"),
+        ] {
+            let error = found(text).expect_err(text);
+            assert!(error.contains(named), "{text}: {error}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)] // Tests open the sockets and files that production code is handed.
 
 mod changes;
+mod databases;
 mod fences;
 #[path = "../../../shard_store/tests/places/postgres_server.rs"]
 mod postgres_server;

@@ -4,6 +4,7 @@
 
 mod fences;
 mod rows;
+mod scripted;
 mod setup;
 
 #[path = "../../../shard_store/tests/places/served_account.rs"]

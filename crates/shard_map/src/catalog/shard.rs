@@ -98,12 +98,17 @@ fn secret_in(location: &str) -> Option<&'static str> {
     let settings = sides.join("=");
     let mut parts = settings.split(|one: char| one.is_whitespace() || matches!(one, ';' | '?' | '&'));
     let found = parts.find_map(|part| SECRETS.into_iter().find(|word| part.starts_with(word)));
-    found.or_else(|| {
-        let (_, behind) = location.split_once("://")?;
-        let authority = behind.split(['/', '?', '#']).next().unwrap_or_default();
-        let (user, _) = authority.rsplit_once('@')?;
-        user.contains(':').then_some("user:password@")
-    })
+    found.or_else(|| has_password(location).then_some("user:password@"))
+}
+
+/// Whether an address such as `postgres://user:password@host` has a password. All before the first `@` counts
+/// as user and password, as Postgres drivers take it: a password may have `/`, `?` and `#` in it. So does all
+/// before the last one that the host may follow.
+pub fn has_password(address: &str) -> bool {
+    let behind = address.split_once("://").map_or("", |(_, behind)| behind);
+    let authority = behind.split(['/', '?', '#']).next().unwrap_or_default();
+    let users = [behind.split_once('@'), authority.rsplit_once('@')];
+    users.into_iter().flatten().any(|(user, _)| user.contains(':'))
 }
 
 #[cfg(test)]
@@ -132,6 +137,12 @@ mod tests {
     fn secrets_and_what_is_no_line_are_refused() {
         for (location, secret) in [
             ("postgres://app:x@db1/tenants", "user:password@"),
+            ("postgres://app:x/y@db1/tenants", "user:password@"),
+            ("postgres://app:x?y@db1/tenants", "user:password@"),
+            ("postgres://app:x#y@db1/tenants", "user:password@"),
+            ("postgres://app:x@y@db1/tenants", "user:password@"),
+            ("postgres://app:@db1/tenants", "user:password@"),
+            ("postgres://app@x:y@db1/tenants", "user:password@"),
             ("host=db1 Password=x", "password="),
             ("host=db1 password = x", "password="),
             ("AccountName=a;AccountKey=Eby8", "accountkey="),

@@ -7,8 +7,8 @@
 //! whose map is older than the move was refused and then routed right.
 //!
 //! Servers are started here and end with the process: Postgres of Debian's packages, SQLite in files, and
-//! accounts served by the real front end in memory. `cargo xtask shard` runs it; it is no test of the
-//! workspace, because it takes minutes.
+//! accounts served by the real front end in memory. `cargo xtask shard` runs it, and the step `shard` with few
+//! rows; it is no test of the workspace, because it takes minutes.
 // Starts servers and opens files by nature; it is no part of the server.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -58,7 +58,12 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match runtime {
-        Ok(runtime) => runtime.block_on(run(&arguments)),
+        Ok(runtime) => {
+            let code = runtime.block_on(run(&arguments));
+            // Accounts in memory have threads that sleep by its timers until the process ends.
+            std::mem::forget(runtime);
+            code
+        }
         Err(error) => {
             eprintln!("shard_trial: no runtime: {error}");
             ExitCode::FAILURE

@@ -13,14 +13,17 @@ pub(crate) fn check_rows(routed: &Routed, rows: &[FenceRow]) -> Result<(), Refus
     for mapping in routed.mappings() {
         let id = mapping.mapping.to_string();
         let row = rows.iter().find(|(there, ..)| *there == id);
-        let here = row.and_then(|(_, since, state)| {
-            let since = Epoch(u64::try_from(*since).ok()?);
-            Some(LocalMapping { high: None, state: parse_state(state)?, since })
-        });
+        let here = row.and_then(|(_, since, state)| mapping_of_row(*since, state));
         let map = routed.map().name();
         check_fence(map, &mapping.mapping, here.as_ref(), mapping.since, routed.access())?;
     }
     Ok(())
+}
+
+/// What a row says; none if it can't be read.
+pub(crate) fn mapping_of_row(since: i64, state: &str) -> Option<LocalMapping> {
+    let since = Epoch(u64::try_from(since).ok()?);
+    Some(LocalMapping { high: None, state: parse_state(state)?, since })
 }
 
 fn parse_state(text: &str) -> Option<State> {

@@ -5,6 +5,7 @@
 
 use super::postgres_connection::{PostgresConnection, shown};
 use super::postgres_transaction::{PostgresError, PostgresTransaction};
+use crate::fan_out::part::{PartRefusal, ShardPart};
 use crate::fenced::error::RouterError;
 use crate::fenced::keys::Keys;
 use crate::fenced::routed::Routed;
@@ -17,6 +18,7 @@ use shard_backend::Capabilities;
 use shard_map::{KeyValue, Shard};
 use shard_store::Access;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 use tokio_postgres::tls::NoTls;
@@ -58,6 +60,18 @@ impl ShardConnector for PostgresConnector {
             let task = async move { drop(connection.await) };
             self.spawner.spawn("Postgres shard", Box::pin(task));
             Ok(PostgresConnection::new(client))
+        })
+    }
+
+    fn check_part<'a>(
+        &'a self,
+        connection: &'a mut PostgresConnection,
+        part: &'a ShardPart,
+        _now: Duration,
+    ) -> BoxFuture<'a, Result<(), PartRefusal>> {
+        Box::pin(async move {
+            let rows = connection.fence_rows(part.map().name().as_str()).await;
+            part.check_rows(rows.map_err(|error| PartRefusal::Unread(shown(&error)))?)
         })
     }
 

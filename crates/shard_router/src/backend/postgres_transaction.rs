@@ -114,7 +114,7 @@ impl<'a> PostgresTransaction<'a> {
                 }
             },
         };
-        let output = outcome?;
+        let output = self.connection.evicting(text, outcome)?;
         self.is_failed.store(was_failed, Ordering::Relaxed);
         Ok(output)
     }
@@ -127,13 +127,13 @@ impl<'a> PostgresTransaction<'a> {
         run: impl AsyncFnOnce(Statement) -> Result<T, Error>,
     ) -> Result<Result<Result<T, Error>, Refusal>, PostgresError> {
         let client = &self.connection.client;
-        let (begin, fence) = match self.routed.access() {
+        let (begin, fence_text) = match self.routed.access() {
             Access::Write => ("BEGIN", WRITE_FENCE),
             Access::Read => (BEGIN_READ, READ_FENCE),
         };
-        let fence = match self.connection.prepared(fence) {
+        let fence = match self.connection.prepared(fence_text) {
             Some(fence) => fence,
-            None => match self.connection.prepare(fence).await {
+            None => match self.connection.prepare(fence_text).await {
                 Ok(fence) => fence,
                 // The shard never had a copy: no row lets anything pass.
                 Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
@@ -151,7 +151,8 @@ impl<'a> PostgresTransaction<'a> {
         let Some(statement) = self.connection.prepared(text) else {
             let (begun, rows) = join(begin, fence).await;
             begun?;
-            return Ok(match check_rows(self.routed, &fence_rows(&rows?)?) {
+            let rows = self.connection.evicting(fence_text, rows)?;
+            return Ok(match check_rows(self.routed, &fence_rows(&rows)?) {
                 Err(refusal) => Err(refusal),
                 Ok(()) => Ok(match self.connection.prepare(text).await {
                     Ok(statement) => run(statement).await,
@@ -161,7 +162,8 @@ impl<'a> PostgresTransaction<'a> {
         };
         let (begun, rows, outcome) = join3(begin, fence, run(statement)).await;
         begun?;
-        Ok(check_rows(self.routed, &fence_rows(&rows?)?).map(|()| outcome))
+        let rows = self.connection.evicting(fence_text, rows)?;
+        Ok(check_rows(self.routed, &fence_rows(&rows)?).map(|()| outcome))
     }
 
     /// Commits if the work succeeded, and all of its statements did.

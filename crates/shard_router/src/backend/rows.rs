@@ -3,6 +3,7 @@
 //! What always holds: rows of another mapping than the key's are refused by the backend before anything is
 //! written.
 
+use crate::fan_out::part::{PartRefusal, ShardPart};
 use crate::fenced::error::RouterError;
 use crate::fenced::keys::Keys;
 use crate::fenced::routed::Routed;
@@ -13,20 +14,29 @@ use crate::pool::credentials::ShardCredentials;
 use base::BoxFuture;
 use shard_backend::{Backend, BackendError, Capabilities, FenceHold, Row, RowKey, Shardlet, TableSchema};
 use shard_map::{KeyValue, Name, Shard};
-use shard_store::Access;
+use shard_store::{Access, LocalStore};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Backends that are there already, by their shards.
 pub struct RowsConnector {
     capabilities: Capabilities,
     backends: BTreeMap<Name, Arc<dyn Backend>>,
+    copies: BTreeMap<Name, Arc<dyn LocalStore>>,
 }
 
 impl RowsConnector {
     /// Of backends of one kind.
     pub fn new(capabilities: Capabilities, backends: BTreeMap<Name, Arc<dyn Backend>>) -> Self {
-        RowsConnector { capabilities, backends }
+        RowsConnector { capabilities, backends, copies: BTreeMap::new() }
+    }
+
+    /// With the shards' copies of the map, by which answers of all shards are checked; shards with a fence that
+    /// holds need theirs.
+    pub fn with_copies(mut self, copies: BTreeMap<Name, Arc<dyn LocalStore>>) -> Self {
+        self.copies = copies;
+        self
     }
 }
 
@@ -44,6 +54,21 @@ impl ShardConnector for RowsConnector {
     ) -> BoxFuture<'a, Result<Self::Connection, ConnectError>> {
         let backend = self.backends.get(&shard.name).cloned();
         Box::pin(async move { backend.ok_or_else(|| ConnectError::new("it has no backend here")) })
+    }
+
+    fn check_part<'a>(
+        &'a self,
+        _backend: &'a mut Self::Connection,
+        part: &'a ShardPart,
+        now: Duration,
+    ) -> BoxFuture<'a, Result<(), PartRefusal>> {
+        Box::pin(async move {
+            let Some(copy) = self.copies.get(&part.shard().name) else {
+                return part.check_unasked(self.capabilities.fence, now, self.map_for_max());
+            };
+            let stored = copy.read().await.map_err(|error| PartRefusal::Unread(error.to_string()))?;
+            part.check_copy(stored.as_ref().map(|stored| &stored.copy))
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a fan-out failed.
 
+use super::part::PartRefusal;
 use crate::map::error::MapReadError;
 use crate::map::map_read::LookupError;
 use shard_map::Name;
@@ -14,12 +15,22 @@ pub enum ShardFailure<E> {
     /// There was no connection.
     #[error("{0}")]
     Connection(String),
+    /// Its answer may lack rows, with the newest map, too, if a newer one could help.
+    #[error("{0}")]
+    Part(PartRefusal),
     /// It took too long.
     #[error("no answer within {0:?}")]
     TimedOut(Duration),
     /// Its rows are not in the order that they are merged by.
     #[error("its rows are not in the order that they are merged by; sort them there")]
     OutOfOrder,
+}
+
+impl<E> ShardFailure<E> {
+    /// Whether a newer map may have another answer.
+    pub fn is_late(&self) -> bool {
+        matches!(self, ShardFailure::Part(refusal) if refusal.is_late())
+    }
 }
 
 /// Why there is no answer of all shards.
@@ -42,10 +53,11 @@ pub enum FanOutError<E> {
     /// An earlier call of a merge failed or was given up, and rows that it had taken are gone.
     #[error("the merge ended with an earlier error, or a call of it was given up; query again")]
     Broken,
-    /// A mapping changed meanwhile.
-    #[error("map `{map}` changed while its shards were queried; query them again")]
-    MapChanged {
-        /// The map.
-        map: Name,
-    },
+}
+
+impl<E> FanOutError<E> {
+    /// Whether a newer map may have another answer.
+    pub fn is_late(&self) -> bool {
+        matches!(self, FanOutError::Shard { failure, .. } if failure.is_late())
+    }
 }

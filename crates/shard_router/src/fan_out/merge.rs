@@ -70,13 +70,22 @@ impl<R: Send, K: Ord + Send, E: Send> SortedMerge<R, K, E> {
         Ok(next)
     }
 
+    /// Reads the first batch of each shard, as the first [`SortedMerge::next`] else does.
+    pub(super) async fn begin(&mut self) -> Result<(), FanOutError<E>> {
+        if self.left > 0 && !std::mem::replace(&mut self.is_started, true) {
+            self.is_broken = true;
+            self.start().await?;
+            self.is_broken = false;
+        }
+        Ok(())
+    }
+
     async fn take_next(&mut self) -> Result<Option<(Name, R)>, FanOutError<E>> {
         if self.left == 0 {
             return Ok(None);
         }
-        if !self.is_started {
+        if !std::mem::replace(&mut self.is_started, true) {
             self.start().await?;
-            self.is_started = true;
         }
         let Some(Reverse((key, index))) = self.heads.pop() else { return Ok(None) };
         let source = &mut self.sources[index];

@@ -20,9 +20,6 @@ pub struct FanOutSettings {
     pub shard_for_max: Duration,
     /// Whether an answer may lack.
     pub needed: Needed,
-    /// Whether the map is read again at the end, and answers during which a mapping changed are an error. Of
-    /// merged rows it is not.
-    pub needs_same_map: bool,
 }
 
 impl Default for FanOutSettings {
@@ -31,7 +28,6 @@ impl Default for FanOutSettings {
             shards_at_once: 128,
             shard_for_max: Duration::from_secs(30),
             needed: Needed::AllShards,
-            needs_same_map: false,
         }
     }
 }

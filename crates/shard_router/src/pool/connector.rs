@@ -1,6 +1,8 @@
 //! Makes connections to one kind of shard.
 
 use super::credentials::ShardCredentials;
+use super::pool::Lease;
+use crate::fan_out::part::{PartRefusal, ShardPart};
 use base::BoxFuture;
 use shard_backend::{Capabilities, Fence};
 use shard_map::Shard;
@@ -45,6 +47,22 @@ pub trait ShardConnector: Send + Sync + 'static {
         shard: &'a Shard,
         credentials: &'a ShardCredentials,
     ) -> BoxFuture<'a, Result<Self::Connection, ConnectError>>;
+
+    /// Whether the shard has all of a part of a map, since the epochs of the map. It is asked after the part's
+    /// answer came, so that an answer which passes lacks no row. A kind of shard that is not asked goes by the
+    /// map's age, unless it has a fence that holds, with which a move waits for nothing; `now` is monotonic time.
+    fn check_part<'a>(
+        &'a self,
+        _connection: &'a mut Self::Connection,
+        part: &'a ShardPart,
+        now: Duration,
+    ) -> BoxFuture<'a, Result<(), PartRefusal>> {
+        Box::pin(async move { part.check_unasked(self.capabilities().fence, now, self.map_for_max()) })
+    }
+
+    /// A connection is lent with its lease, and comes back without. What goes on with the connection after an
+    /// operation was abandoned keeps a clone, and so counts as one of the pool's connections until its end.
+    fn set_lease(&self, _connection: &mut Self::Connection, _lease: Option<Lease>) {}
 
     /// Whether a connection that was idle works, as far as this side knows.
     fn is_usable(&self, _connection: &Self::Connection) -> bool {

@@ -1,7 +1,8 @@
 //! Connections to one shard.
 //!
-//! What always holds: an operation holds a permit for as long as it has a connection, and idle ones are only
-//! those of former operations, so there are never more connections than [`PoolSettings::connections_max`]. A
+//! What always holds: an operation holds a permit for as long as it has a connection, and longer if something
+//! of it goes on when its caller gave it up (a thread); idle ones are only those of former operations, so there
+//! are never more connections than [`PoolSettings::connections_max`]. A
 //! connection is lent to one operation at a time, and closed unless that says that it is fine. Once the pool
 //! is closed nothing is lent, and what comes back is closed.
 
@@ -95,7 +96,13 @@ struct IdleConnections<T> {
 pub(crate) struct Lent<C: ShardConnector> {
     connection: C::Connection,
     pool: Arc<Pool<C>>,
-    _permit: OwnedSemaphorePermit,
+    _lease: Lease,
+}
+
+/// A place among the connections of a pool. It is free when the last clone is dropped.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    _permit: Arc<OwnedSemaphorePermit>,
 }
 
 impl<C: ShardConnector> Pool<C> {
@@ -112,10 +119,10 @@ impl<C: ShardConnector> Pool<C> {
 
     /// An idle connection, or a new one.
     pub(crate) async fn lend(self: &Arc<Self>) -> Result<Lent<C>, PoolError> {
-        let permit = self.permit().await?;
+        let lease = Lease { _permit: Arc::new(self.permit().await?) };
         while let Some(connection) = self.take_idle()? {
             if self.parts.connector.is_usable(&connection) {
-                return Ok(Lent { connection, pool: self.clone(), _permit: permit });
+                return Ok(self.lent(connection, lease));
             }
         }
         let settings = &self.parts.settings;
@@ -132,7 +139,12 @@ impl<C: ShardConnector> Pool<C> {
         };
         let connection =
             connected.map_err(|error| PoolError::Connect { shard: self.shard.name.clone(), error })?;
-        Ok(Lent { connection, pool: self.clone(), _permit: permit })
+        Ok(self.lent(connection, lease))
+    }
+
+    fn lent(self: &Arc<Self>, mut connection: C::Connection, lease: Lease) -> Lent<C> {
+        self.parts.connector.set_lease(&mut connection, Some(lease.clone()));
+        Lent { connection, pool: self.clone(), _lease: lease }
     }
 
     async fn permit(&self) -> Result<OwnedSemaphorePermit, PoolError> {
@@ -224,7 +236,8 @@ impl<C: ShardConnector> Lent<C> {
 
     /// It works, and nothing is open on it: it serves the next operation.
     pub(crate) fn keep(self) {
-        let Lent { connection, pool, _permit } = self;
+        let Lent { mut connection, pool, _lease } = self;
+        pool.parts.connector.set_lease(&mut connection, None);
         // Before the permit is free, so that the next one finds it.
         pool.put_idle(connection);
     }

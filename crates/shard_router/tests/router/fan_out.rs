@@ -1,12 +1,10 @@
 //! Questions to all shards, in virtual time, over models that take their time.
 
-use crate::model::{ModelConnector, ModelRow, ModelShard};
-use crate::setup::{Setup, name, place};
+use crate::setup::name;
 use base::{BoxFuture, Clock, Environment};
-use shard_map::{KeyValue, Name};
+use shard_map::Name;
 use shard_router::{
-    BatchSource, FanOutError, FanOutSettings, Needed, PagedQuery, ShardFailure, ShardPart, ShardQuery,
-    SortedMerge, query_shards,
+    BatchSource, FanOutError, FanOutSettings, Needed, ShardFailure, SortedMerge, query_shards,
 };
 use sim::World;
 use std::sync::Arc;
@@ -231,81 +229,5 @@ fn rows_out_of_order_are_found() {
         for _ in 0..2 {
             assert!(matches!(merge.next().await, Err(FanOutError::Broken)));
         }
-    });
-}
-
-/// Counts the rows that the map has on the shard.
-struct CountRows;
-
-impl ShardQuery<Arc<ModelShard>> for CountRows {
-    type Output = u64;
-    type Error = String;
-
-    fn query<'a>(
-        &'a self,
-        shard: &'a mut Arc<ModelShard>,
-        part: &'a ShardPart,
-    ) -> BoxFuture<'a, Result<u64, String>> {
-        Box::pin(async move {
-            let rows = shard.rows.lock();
-            Ok(rows.iter().filter(|(key, _)| part.holds(&[KeyValue::from(*key)])).count() as u64)
-        })
-    }
-}
-
-/// Pages of two rows.
-struct PageRows;
-
-impl PagedQuery<Arc<ModelShard>> for PageRows {
-    type Row = ModelRow;
-    type Error = String;
-
-    fn page<'a>(
-        &'a self,
-        shard: &'a mut Arc<ModelShard>,
-        part: &'a ShardPart,
-        after: Option<&'a ModelRow>,
-    ) -> BoxFuture<'a, Result<Vec<ModelRow>, String>> {
-        Box::pin(async move {
-            let rows = shard.rows.lock();
-            let rows = rows.iter().filter(|row| after.is_none_or(|after| *row > after));
-            Ok(rows.filter(|(key, _)| part.holds(&[KeyValue::from(*key)])).take(2).copied().collect())
-        })
-    }
-}
-
-#[test]
-fn rows_that_a_move_left_behind_are_counted_once() {
-    run(1, |env| async move {
-        let setup = Setup::start(&env).await;
-        let connector = ModelConnector::new(&setup);
-        for key in 0..12 {
-            let shard = ["s0", "s1", "s2"][key as usize / 4];
-            connector.shards[&name(shard)].rows.lock().insert((key, key as u64));
-        }
-        // A copy that is under way, and one that was left behind.
-        connector.shards[&name("s1")].rows.lock().insert((0, 0));
-        let router = setup.router(connector.clone());
-        let same = FanOutSettings { needs_same_map: true, ..FanOutSettings::default() };
-        let counts = router.fan_out("m", &CountRows, &same).await.expect("counts").answers;
-        assert_eq!(counts, [("s0", 4), ("s1", 4), ("s2", 4)].map(|(shard, count)| (name(shard), count)));
-        let mut merge = router
-            .merge("m", Arc::new(PageRows), |row: &ModelRow| std::cmp::Reverse(row.0), Some(5), same)
-            .await
-            .expect("a merge");
-        assert!(merge.next().await.is_err(), "the pages are in the other order");
-        let mut merge = router.merge("m", Arc::new(PageRows), |row: &ModelRow| row.0, Some(5), same).await;
-        let merge = merge.as_mut().expect("a merge");
-        let mut found = Vec::new();
-        while let Some((shard, (key, _))) = merge.next().await.expect("rows") {
-            found.push((shard.to_string(), key));
-        }
-        let expected = [("s0", 0), ("s0", 1), ("s0", 2), ("s0", 3), ("s1", 4)];
-        assert_eq!(found, expected.map(|(shard, key)| (shard.to_owned(), key)));
-        // An answer during which a mapping moved is refused on demand.
-        setup.change(vec![place(None, "s1")]).await;
-        let changed = router.fan_out("m", &CountRows, &same).await;
-        assert!(matches!(changed, Err(FanOutError::MapChanged { .. })), "{changed:?}");
-        assert!(matches!(router.fan_out("no", &CountRows, &same).await, Err(FanOutError::Lookup(_))));
     });
 }

@@ -5,8 +5,10 @@
 mod account;
 mod cached_map;
 mod fan_out;
+mod fan_out_moves;
 mod histories;
 mod model;
+mod outbox;
 mod postgres;
 #[path = "../../../shard_store/tests/places/postgres_server.rs"]
 #[allow(dead_code)] // Tests of the store use more of it.

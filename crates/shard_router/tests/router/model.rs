@@ -6,7 +6,8 @@ use parking_lot::Mutex;
 use shard_backend::Capabilities;
 use shard_map::{Name, Shard};
 use shard_router::{
-    AttemptError, ConnectError, MAP_FOR_MAX, Routed, ShardConnector, ShardCredentials, ShardWork,
+    AttemptError, ConnectError, MAP_FOR_MAX, PartRefusal, Routed, ShardConnector, ShardCredentials, ShardPart,
+    ShardWork,
 };
 use shard_store::{Access, MemoryLocal};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,6 +56,15 @@ impl ShardConnector for ModelConnector {
     ) -> BoxFuture<'a, Result<Arc<ModelShard>, ConnectError>> {
         let found = self.shards.get(&shard.name).cloned();
         Box::pin(async move { found.ok_or_else(|| ConnectError::new("there is none")) })
+    }
+
+    fn check_part<'a>(
+        &'a self,
+        shard: &'a mut Arc<ModelShard>,
+        part: &'a ShardPart,
+        _now: Duration,
+    ) -> BoxFuture<'a, Result<(), PartRefusal>> {
+        Box::pin(async move { shard.local.hold(|copy| part.check_copy(copy)) })
     }
 }
 

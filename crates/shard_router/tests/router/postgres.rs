@@ -7,8 +7,8 @@ use base::memory_disk::MemoryDisk;
 use base::{BoxFuture, Environment};
 use shard_map::{Catalog, Change, KeyValue, Name, State};
 use shard_router::{
-    CachedMap, Keys, MapSettings, PoolSettings, PostgresConnector, PostgresError, PostgresTransaction,
-    Router, RouterError, RouterParts, ShardCredentials,
+    CachedMap, FanOutSettings, Keys, MapSettings, PoolSettings, PostgresConnection, PostgresConnector,
+    PostgresError, PostgresTransaction, Router, RouterError, RouterParts, ShardCredentials, ShardPart, ShardQuery,
 };
 use shard_store::{
     CatalogHome, HomeError, LocalStore, LocalStores, MemoryRecords, PostgresDatabase, PostgresLocal,
@@ -240,4 +240,58 @@ async fn writers_lose_nothing_while_a_range_changes_its_shard() {
     }
     println!("{there} rows, {} reads of the map", router.map().read_count());
     assert_eq!(there as u64, written.load(Ordering::Relaxed));
+}
+
+fn all<'t>(transaction: &'t PostgresTransaction<'t>) -> Answer<'t, usize> {
+    Box::pin(async move { Ok(transaction.query("SELECT * FROM notes", &[]).await?.len()) })
+}
+
+/// A statement that was prepared before a column's type changed failed on its connection for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_whose_table_changed_is_prepared_anew() {
+    let databases = Databases::start().await;
+    let router = databases.router();
+    let key = [KeyValue::from(1)];
+    for _ in 0..2 {
+        assert_eq!(router.read("m", &key, all).await.expect("read"), 0);
+    }
+    databases.server.run("s0", "ALTER TABLE notes ALTER COLUMN note TYPE varchar(9)");
+    let error = router.read("m", &key, all).await.expect_err("its plan is stale");
+    assert!(error.to_string().contains("cached plan"), "{error}");
+    assert_eq!(router.read("m", &key, all).await.expect("prepared anew"), 0);
+}
+
+/// Counts notes.
+struct CountNotes;
+
+impl ShardQuery<PostgresConnection> for CountNotes {
+    type Output = i64;
+    type Error = PostgresError;
+
+    fn query<'a>(
+        &'a self,
+        connection: &'a mut PostgresConnection,
+        _part: &'a ShardPart,
+    ) -> BoxFuture<'a, Result<i64, PostgresError>> {
+        Box::pin(async move {
+            Ok(connection.query("SELECT count(*) FROM notes", &[]).await?[0].try_get(0)?)
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_shards_that_gave_rows_away_are_not_believed() {
+    let mut databases = Databases::start().await;
+    let router = databases.router();
+    write(&router, 1).await.expect("written");
+    let counts = async || {
+        let counts = router.fan_out("m", &CountNotes, &FanOutSettings::default()).await.expect("counts");
+        counts.answers.into_iter().map(|(_, count)| count).sum::<i64>()
+    };
+    assert_eq!(counts().await, 1);
+    databases.server.run("s0", "DELETE FROM notes");
+    databases.server.run("s1", "INSERT INTO notes VALUES (1, 'hello')");
+    databases.change(vec![place(None, "s1")]).await;
+    databases.publish().await;
+    assert_eq!((counts().await, router.map().read_count()), (1, 2));
 }

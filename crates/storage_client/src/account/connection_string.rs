@@ -129,6 +129,11 @@ impl AccountAddress {
         &self.name
     }
 
+    /// What opens it.
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
+    }
+
     /// The primary endpoint of a service, if it is known.
     pub fn endpoint_url(&self, service: Service) -> Option<String> {
         self.endpoints.get(&service).map(|(primary, _)| primary.url())

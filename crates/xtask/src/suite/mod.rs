@@ -6,11 +6,12 @@
 
 mod boundaries;
 mod examples;
+mod lanes;
 pub(crate) mod postgres;
 mod stress_page;
 
 use crate::programs::finish;
-use crate::{Outcome, alerts, bench, kill9, model, simulation, tidy, workspace};
+use crate::{Outcome, alerts, bench, kill9, model, shard, simulation, tidy, workspace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -18,8 +19,8 @@ use std::time::Instant;
 #[derive(clap::Args)]
 pub(crate) struct TestArguments {
     /// Only these steps, in their usual order: format, tidy, lints, crates, histories, model, build,
-    /// python, javascript, rust, boundaries, examples, stress-page, alerts, kill9, kill9-queues,
-    /// kill9-blobs, bench.
+    /// python, javascript, rust, boundaries, examples, stress-page, alerts, shard, kill9, kill9-queues,
+    /// kill9-blobs, bench. Without any, those from python to kill9-blobs run side by side.
     steps: Vec<String>,
     /// Seeded histories on the simulated disk.
     #[arg(long, default_value_t = 1000)]
@@ -31,46 +32,36 @@ pub(crate) struct TestArguments {
 
 type Step<'a> = (&'static str, Box<dyn Fn() -> Outcome<()> + 'a>);
 
+/// What runs side by side, balanced by how long it takes. Steps that set up the same clients, or measure
+/// how fast a server is back, share a lane.
+const LANES: [lanes::Lane; 3] = [
+    &["python", "javascript", "boundaries", "examples"],
+    &["rust", "stress-page", "alerts", "kill9", "kill9-queues", "kill9-blobs"],
+    &["shard"],
+];
+
 pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
+    // Now: a build may put another file at its place.
+    let program = std::env::current_exe()?;
     let root = workspace::root()?;
     let binary = workspace::target()?.join("release").join("larimar");
-    let all: Vec<Step<'_>> = vec![
-        ("format", Box::new(|| finish(workspace::cargo()?.args(["fmt", "--all", "--check"])))),
-        ("tidy", Box::new(|| tidy::run(&tidy::TidyArguments::default()))),
-        ("lints", Box::new(lint)),
-        ("crates", Box::new(test_crates)),
-        (
-            "histories",
-            Box::new(|| {
-                simulation::run(&simulation::SimulationArguments { part: None, seeds: arguments.seeds })
-            }),
-        ),
-        ("model", Box::new(|| model::run(&model::ModelArguments::short()))),
-        ("build", Box::new(|| workspace::server_binary(None).map(drop))),
-        ("python", Box::new(|| test_python(&root, &binary))),
-        ("javascript", Box::new(|| test_javascript(&root, &binary))),
-        ("rust", Box::new(|| test_rust(&root, &binary))),
-        ("boundaries", Box::new(|| test_boundaries(&root, &binary))),
-        ("examples", Box::new(|| test_examples(&root, &binary))),
-        ("stress-page", Box::new(|| stress_page::run(&binary))),
-        ("alerts", Box::new(|| alerts::run_short(&root, &binary))),
-        ("kill9", Box::new(|| kill9::run(&short_kill_run(arguments, &binary)))),
-        (
-            "kill9-queues",
-            Box::new(|| kill9::queues::run(&kill9::queues::QueueKillArguments::short(binary.clone()))),
-        ),
-        (
-            "kill9-blobs",
-            Box::new(|| kill9::blobs::run(&kill9::blobs::BlobKillArguments::short(binary.clone()))),
-        ),
-        ("bench", Box::new(|| bench::smoke(&binary))),
-    ];
+    let mut all = steps(arguments, &root, &binary);
     if let Some(unknown) = arguments.steps.iter().find(|asked| !all.iter().any(|(name, _)| name == asked)) {
         return Err(format!("there is no step {unknown}; see --help").into());
     }
-    let asked_for =
-        |name: &str| arguments.steps.is_empty() || arguments.steps.iter().any(|asked| asked == name);
-    let steps: Vec<Step<'_>> = all.into_iter().filter(|(name, _)| asked_for(name)).collect();
+    if !arguments.steps.is_empty() {
+        all.retain(|(name, _)| arguments.steps.iter().any(|asked| asked == name));
+        return run_in_order(all);
+    }
+    let is_in_a_lane = |name: &str| LANES.iter().any(|lane| lane.contains(&name));
+    let first = all.iter().position(|(name, _)| is_in_a_lane(name)).unwrap_or(all.len());
+    all.retain(|(name, _)| !is_in_a_lane(name));
+    let side_by_side = || lanes::run(&program, &LANES, arguments);
+    all.insert(first, ("clients, shards, alerts and kills", Box::new(side_by_side)));
+    run_in_order(all)
+}
+
+fn run_in_order(steps: Vec<Step<'_>>) -> Outcome<()> {
     let step_count = steps.len();
     for (index, (name, step)) in steps.into_iter().enumerate() {
         println!("\n=== step {} of {step_count}: {name}", index + 1);
@@ -84,6 +75,41 @@ pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
     }
     println!("\nsteps: {step_count} passed, 0 failed");
     Ok(())
+}
+
+fn steps<'a>(arguments: &'a TestArguments, root: &'a Path, binary: &'a Path) -> Vec<Step<'a>> {
+    vec![
+        ("format", Box::new(|| finish(workspace::cargo()?.args(["fmt", "--all", "--check"])))),
+        ("tidy", Box::new(|| tidy::run(&tidy::TidyArguments::default()))),
+        ("lints", Box::new(lint)),
+        ("crates", Box::new(test_crates)),
+        (
+            "histories",
+            Box::new(|| {
+                simulation::run(&simulation::SimulationArguments { part: None, seeds: arguments.seeds })
+            }),
+        ),
+        ("model", Box::new(|| model::run(&model::ModelArguments::short()))),
+        ("build", Box::new(|| workspace::server_binary(None).map(drop))),
+        ("python", Box::new(|| test_python(root, binary))),
+        ("javascript", Box::new(|| test_javascript(root, binary))),
+        ("rust", Box::new(|| test_rust(root, binary))),
+        ("boundaries", Box::new(|| test_boundaries(root, binary))),
+        ("examples", Box::new(|| test_examples(root, binary))),
+        ("stress-page", Box::new(|| stress_page::run(binary))),
+        ("alerts", Box::new(|| alerts::run_short(root, binary))),
+        ("shard", Box::new(shard::run_short)),
+        ("kill9", Box::new(|| kill9::run(&short_kill_run(arguments, binary)))),
+        (
+            "kill9-queues",
+            Box::new(|| kill9::queues::run(&kill9::queues::QueueKillArguments::short(binary.to_path_buf()))),
+        ),
+        (
+            "kill9-blobs",
+            Box::new(|| kill9::blobs::run(&kill9::blobs::BlobKillArguments::short(binary.to_path_buf()))),
+        ),
+        ("bench", Box::new(|| bench::smoke(binary))),
+    ]
 }
 
 fn lint() -> Outcome<()> {

@@ -175,11 +175,12 @@ impl TableBackend {
         let done = iter(groups).map(|group| async move {
             let signed = self.signed(table, shardlet, hold).await?;
             let done = submit(&signed, &group).await;
-            done.map_err(|error| {
+            done.map_err(|GroupError { error, is_partly_done }| {
                 if let (Some(403), Some((map, mapping))) = (error.status(), shardlet.mapping()) {
                     self.rights.forget(map.name(), mapping);
                 }
-                self.failed(&error)
+                let error = failed(&self.place, &error);
+                BackendError::from(StoreError { may_be_done: error.may_be_done || is_partly_done, ..error })
             })
         });
         let done: Vec<Result<(), BackendError>> = done.buffer_unordered(GROUPS_AT_ONCE_MAX).collect().await;
@@ -266,8 +267,20 @@ fn query_of(filter: String) -> Query {
     if filter.is_empty() { Query::all() } else { Query::matching(filter) }
 }
 
+/// Why a group failed, and whether other changes of it were made.
+struct GroupError {
+    error: Error,
+    is_partly_done: bool,
+}
+
+impl From<Error> for GroupError {
+    fn from(error: Error) -> Self {
+        GroupError { error, is_partly_done: false }
+    }
+}
+
 /// Makes the changes of a group: puts together, and deletes together if all are there.
-async fn submit(table: &TableClient, group: &Group) -> Result<(), Error> {
+async fn submit(table: &TableClient, group: &Group) -> Result<(), GroupError> {
     let operation = |(row_key, change): &(String, Change)| match change {
         Change::Put(entity) => GroupOperation::InsertOrReplace(entity.clone()),
         Change::Delete => {
@@ -276,8 +289,8 @@ async fn submit(table: &TableClient, group: &Group) -> Result<(), Error> {
         }
     };
     match group.changes.as_slice() {
-        [(_, Change::Put(entity))] => return table.insert_or_replace(entity).await.map(drop),
-        [(row_key, Change::Delete)] => return delete(table, &group.partition_key, row_key).await,
+        [(_, Change::Put(entity))] => return Ok(table.insert_or_replace(entity).await.map(drop)?),
+        [(row_key, Change::Delete)] => return Ok(delete(table, &group.partition_key, row_key).await?),
         _ => {}
     }
     let operations: Vec<GroupOperation> = group.changes.iter().map(operation).collect();
@@ -285,12 +298,13 @@ async fn submit(table: &TableClient, group: &Group) -> Result<(), Error> {
         Ok(_) => Ok(()),
         // An entity that is not there refuses the whole group.
         Err(error) if error.is_not_found() && error.code() != "TableNotFound" => {
-            for (row_key, _) in &group.changes {
-                delete(table, &group.partition_key, row_key).await?;
+            for (index, (row_key, _)) in group.changes.iter().enumerate() {
+                let deleted = delete(table, &group.partition_key, row_key).await;
+                deleted.map_err(|error| GroupError { error, is_partly_done: index > 0 })?;
             }
             Ok(())
         }
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 
