@@ -65,7 +65,9 @@ class Server:
         # Rules that every server of a run follows, such as boundaries at every page.
         if PAGES_END_EARLY:
             command += ["--simulate", os.environ["LARIMAR_SIMULATE"]]
-        command += ["--table-port", "0", "--blob-port", "0", "--queue-port", "0", "--admin-port", "none"]
+        command += ["--table-port", "0", "--blob-port", "0", "--queue-port", "0"]
+        if "--admin-port" not in self.arguments:
+            command += ["--admin-port", "none"]
         command += ["--ready-file", ready_file]
         self.process = subprocess.Popen(
             [str(part) for part in command + list(self.arguments)],

@@ -1,5 +1,6 @@
 //! The facade: a front end over the services, serving bound listeners.
 
+use crate::access::AccessLog;
 use crate::accounts::Accounts;
 use crate::auth::bearer::BearerAuthority;
 use crate::blob_api::BlobApi;
@@ -39,6 +40,8 @@ pub struct FrontEndSettings {
     pub simulation: Option<Arc<Simulation>>,
     /// Where requests and connections are counted.
     pub metrics: Metrics,
+    /// Who takes notes of each request.
+    pub access: Option<Arc<dyn AccessLog>>,
 }
 
 impl FrontEndSettings {
@@ -52,6 +55,7 @@ impl FrontEndSettings {
             takes_customer_keys: false,
             simulation: None,
             metrics: Metrics::default(),
+            access: None,
         }
     }
 }
@@ -88,14 +92,25 @@ impl FrontEnd {
         random: Arc<dyn Random>,
         spawner: Arc<dyn Spawner>,
     ) -> Self {
-        let FrontEndSettings { accounts, limits, tls, bearer, takes_customer_keys, simulation, metrics } =
-            settings;
+        let FrontEndSettings {
+            accounts,
+            limits,
+            tls,
+            bearer,
+            takes_customer_keys,
+            simulation,
+            metrics,
+            access,
+        } = settings;
         let shared = Arc::new(Shared::new(accounts, bearer, limits.clone(), clock.clone(), random));
         let blob = BlobApi::new(services.blob, takes_customer_keys);
-        let blob = Arc::new(Pipeline::new(shared.clone(), blob, simulation.clone(), &metrics));
+        let blob =
+            Arc::new(Pipeline::new(shared.clone(), blob, simulation.clone(), &metrics, access.clone()));
         let table = TableApi::new(services.table);
-        let table = Arc::new(Pipeline::new(shared.clone(), table, simulation.clone(), &metrics));
-        let queue = Arc::new(Pipeline::new(shared, QueueApi::new(services.queue), simulation, &metrics));
+        let table =
+            Arc::new(Pipeline::new(shared.clone(), table, simulation.clone(), &metrics, access.clone()));
+        let queue =
+            Arc::new(Pipeline::new(shared, QueueApi::new(services.queue), simulation, &metrics, access));
         FrontEnd { blob, table, queue, limits, tls, clock, spawner, metrics }
     }
 

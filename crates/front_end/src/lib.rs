@@ -10,6 +10,7 @@
 //! authenticated; every error a client sees is a row of [`ErrorCode`]; signatures are compared in constant
 //! time and keys are never printed.
 
+mod access;
 pub mod accounts;
 pub mod auth;
 mod batch;
@@ -29,6 +30,7 @@ mod simulate;
 mod table_api;
 mod xml;
 
+pub use access::{Access, AccessLog, AccessOutcome, AccessTarget, AccessedRequest, AccessedRows, Phases};
 pub use accounts::{Account, AccountError, Accounts};
 pub use auth::bearer::{BearerAuthority, UnverifiedTokens};
 pub use auth::make_sas::{SasError, SasResourceType, SasScope, SasTerms, make_sas};

@@ -3,6 +3,7 @@
 //! What always holds: nothing in the folder is written; a folder that a server holds is refused. The exit
 //! code is 0 for a healthy folder, 3 for a damaged one, 1 if it could not be looked at.
 
+use crate::arguments::CheckArguments;
 use crate::data_folder;
 use crate::output::progress::Progress;
 use crate::places::ContainerNames;
@@ -39,11 +40,12 @@ pub(crate) enum CheckError {
 }
 
 /// Checks the folder and prints what is found.
-pub(crate) fn check(path: &Path) -> Result<ExitCode, CheckError> {
+pub(crate) fn check(arguments: &CheckArguments) -> Result<ExitCode, CheckError> {
+    let path = &*arguments.folder;
     let _held = data_folder::hold_for_reading(path)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(CheckError::Runtime)?;
-    let mut bar = Progress::new();
+    let mut bar = Progress::with_plain_lines(arguments.quiet);
     let outcome = runtime.block_on(async {
         let env = base::system::environment_on(Arc::new(SystemDisk::new(path)));
         let stream_failed = |error| CheckError::Stream { path: path.to_owned(), error };

@@ -3,6 +3,7 @@
 //! the layers from the bottom up and closes them from the top down.
 #![allow(clippy::disallowed_methods)] // The binary is where the real clock, disk and network are handed in.
 
+mod access_log;
 mod admin;
 mod apart;
 mod arguments;
@@ -13,7 +14,9 @@ mod data_folder;
 mod manual;
 mod memory_guard;
 mod open_files;
+mod operate;
 mod output;
+mod passed_sockets;
 mod places;
 mod repair;
 mod sas;
@@ -21,6 +24,7 @@ mod serve;
 mod service_manager;
 mod settings;
 mod shard;
+mod start_progress;
 mod stress;
 
 use arguments::{Arguments, Chore, ConfigCommand, EXIT_BAD_ARGUMENTS, ServeArguments, one_line};
@@ -145,7 +149,8 @@ fn run_chore(chore: Chore) -> Result<ExitCode, Failure> {
     log::start(levels, &variable, clock);
     let mut out = std::io::stdout();
     match chore {
-        Chore::Check(arguments) => check::check(&arguments.folder).map_err(|error| Failure::of_work(&error)),
+        Chore::Admin(arguments) => operate::operate(&arguments),
+        Chore::Check(arguments) => check::check(&arguments).map_err(|error| Failure::of_work(&error)),
         Chore::Repair(arguments) => repair::repair(&arguments).map_err(|error| Failure::of_work(&error)),
         Chore::Sas(arguments) => {
             sas::sas(&arguments, &variable, now).map_err(|error| Failure::of_settings(&error))?;

@@ -87,7 +87,7 @@ pub(crate) fn repair(arguments: &RepairArguments) -> Result<ExitCode, RepairErro
     let mut held = data_folder::hold_for_reading(path)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(RepairError::Runtime)?;
-    let mut progress = Progress::new();
+    let mut progress = Progress::with_plain_lines(arguments.quiet);
     let outcome = runtime.block_on(async {
         let env = &base::system::environment_on(Arc::new(SystemDisk::new(path)));
         let refused = |error| RepairError::Refused { path: path.clone(), error };

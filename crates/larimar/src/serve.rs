@@ -1,7 +1,8 @@
 //! One process as a whole stamp: opens the layers from the bottom up, serves until asked to stop, closes them
 //! from the top down.
 
-use crate::admin::{Admin, AdminListener, Layers, Readiness};
+use crate::access_log::AccessLogs;
+use crate::admin::{AdminError, AdminSide, Handles, Layers, Readiness};
 use crate::arguments::{OauthMode, VERSION};
 use crate::configuration::memory_shares::limits_for;
 use crate::configuration::{
@@ -11,18 +12,20 @@ use crate::data_folder;
 use crate::memory_guard::MemoryGuard;
 use crate::open_files::choose_connections_max;
 use crate::output::report::{self, Addresses, StartSas};
+use crate::passed_sockets::{PassedError, PassedSockets};
 use crate::service_manager;
 use crate::settings::reload::{Live, Reload};
+use crate::start_progress::StartProgress;
+use base::Environment;
 use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
-use base::{Environment, Metrics};
 use blob::BlobService;
 use front_end::{FrontEnd, FrontEndSettings, Limits, Services};
 use partition::{PartitionError, PartitionSettings, Partitions};
 use queue::QueueService;
 use std::convert::Infallible;
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
 use stream::{StreamError, StreamSettings, Streams};
@@ -38,6 +41,8 @@ pub(crate) enum ServeError {
     Runtime(std::io::Error),
     #[error("can't listen on {address}: {error}{}", advice(flag, *address, error))]
     Listen { flag: &'static str, address: SocketAddr, error: std::io::Error },
+    #[error(transparent)]
+    Passed(#[from] PassedError),
     #[error(transparent)]
     Folder(#[from] data_folder::FolderError),
     #[error("--data {storage}: {error}")]
@@ -106,9 +111,10 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
     let stop = stop_on_signals()?;
     // From here on: without a file to read again the signal ends the process, as ever.
     let hangup = hangups(&configuration, &reload)?;
-    let (blob_listener, blob) = listen(BLOB_PORT_FLAG, configuration.addresses.blob)?;
-    let (table_listener, table) = listen(TABLE_PORT_FLAG, configuration.addresses.table)?;
-    let (queue_listener, queue) = listen(QUEUE_PORT_FLAG, configuration.addresses.queue)?;
+    let rotate = signal(SignalKind::user_defined1()).map_err(ServeError::Signal)?;
+    let mut passed = PassedSockets::take(&|name| std::env::var_os(name))?;
+    let [(blob_listener, blob), (table_listener, table), (queue_listener, queue)] =
+        listen_all(&configuration, &mut passed)?;
     let limits = limits_for(limits(), configuration.partitions.memory_budget_size_bytes());
     // Each of these layers knows its files, but not in which folder they are.
     let storage = || configuration.storage.clone();
@@ -130,11 +136,13 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
         report::remove_ready_file(path).map_err(ServeError::ReadyFile)?;
     }
     let readiness = Readiness::starting();
-    let admin = start_admin(&configuration, &readiness, &env.metrics)?;
-    let addresses = Addresses { blob, queue, table, admin };
+    let admin = AdminSide::start(&configuration, passed.of("admin"), &readiness, &env, VERSION);
+    let admin = admin.map_err(of_admin)?;
+    let progress = StartProgress::begin(&configuration.storage, &env.metrics);
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    env.spawner =
-        Arc::new(WorkerSpawner::start(cores, configuration.pin_workers).map_err(ServeError::Runtime)?);
+    env.spawner = Arc::new(
+        WorkerSpawner::start(cores, configuration.process.pin_workers).map_err(ServeError::Runtime)?,
+    );
     // The workers end with the process: threads that were started before something failed use their timers to
     // the last.
     std::mem::forget(env.spawner.clone());
@@ -144,17 +152,19 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
     allocator::release_free_memory(allocator::Release::All);
     let partitions = Partitions::open(&env, streams.clone(), partitions).await;
     let partitions = Arc::new(partitions.map_err(partition_failed)?);
+    drop(progress);
     let guard_thread = env.spawner.start_thread("memory").map_err(ServeError::Runtime)?;
     guard_thread.spawn("memory", Box::pin(memory_guard(&configuration, &env, &partitions).run()));
     let services = services(&configuration, &env, &partitions);
-    let front_end = front_end(&configuration, services, &env, limits);
-    readiness.note_serving(Layers { streams: streams.clone(), partitions: partitions.clone() });
-    let sas = StartSas::new(&configuration, addresses, env.clock.now());
-    report::started(&configuration, addresses, sas.as_ref());
-    if let Some(path) = &configuration.ready_file {
-        report::write_ready_file(path, &configuration, addresses, sas.as_ref())
-            .map_err(ServeError::ReadyFile)?;
+    let logs = AccessLogs::start(&configuration.process.access, &env.metrics).map_err(ServeError::Runtime)?;
+    let front_end = front_end(&configuration, services, &env, limits, &logs);
+    let disk = env.disk.clone();
+    readiness.note_serving(Layers { streams: streams.clone(), partitions: partitions.clone(), disk });
+    if let Some(admin) = &admin {
+        admin.note_serving(handles(&configuration, &reload, &logs), &env);
     }
+    let addresses = Addresses { blob, queue, table, admin: admin.as_ref().map(AdminSide::place) };
+    say_started(&configuration, &addresses, &env)?;
     let follow = async {
         match &configuration.tls {
             Some(certificate) => certificate.follow(&*env.clock).await,
@@ -183,6 +193,7 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
         never = follow => match never {},
         never = follow_hangups(hangup, &configuration, reload) => match never {},
         never = draining => match never {},
+        never = follow_rotations(rotate, &logs) => match never {},
     }
     // Again: a server without connections ends before it notes that it drains.
     service_manager::note_stopping();
@@ -190,8 +201,24 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
     partitions.close().await;
     tracing::info!(statistics = ?partitions.statistics(), "ranges are closed");
     streams.close().await;
+    logs.close();
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Says where the server listens, on standard output and in the ready file.
+fn say_started(
+    configuration: &Configuration,
+    addresses: &Addresses,
+    env: &Environment,
+) -> Result<(), ServeError> {
+    let sas = StartSas::new(configuration, addresses, env.clock.now());
+    report::started(configuration, addresses, sas.as_ref());
+    match &configuration.ready_file {
+        None => Ok(()),
+        Some(path) => report::write_ready_file(path, configuration, addresses, sas.as_ref())
+            .map_err(ServeError::ReadyFile),
+    }
 }
 
 /// The services over the ranges, with what they do in the background.
@@ -240,42 +267,52 @@ fn memory_guard(
     MemoryGuard::new(partitions, env.clock.clone(), budget_bytes, settings.cache_size_bytes_max)
 }
 
-/// Starts the admin side, if it is on; it answers from here on. That its port is taken is no reason not to
-/// serve.
-fn start_admin(
-    configuration: &Configuration,
-    readiness: &Arc<Readiness>,
-    metrics: &Metrics,
-) -> Result<Option<SocketAddr>, ServeError> {
-    let Some(port) = configuration.addresses.admin_port else { return Ok(None) };
-    let listener = match AdminListener::bind(port) {
-        Ok(listener) => listener,
-        Err(error) if matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied) => {
-            tracing::warn!(
-                port,
-                %error,
-                "the admin side is off, because its port can't be listened on; choose another with {ADMIN_PORT_FLAG}, or none"
-            );
-            return Ok(None);
-        }
-        Err(error) => {
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-            return Err(ServeError::Listen { flag: ADMIN_PORT_FLAG, address, error });
-        }
-    };
-    let address = listener.address();
-    let admin = Admin::new(readiness.clone(), metrics.clone(), VERSION);
-    listener.start(admin).map_err(ServeError::Runtime)?;
-    Ok(Some(address))
+fn of_admin(error: AdminError) -> ServeError {
+    match error {
+        AdminError::Listen { address, error } => ServeError::Listen { flag: ADMIN_PORT_FLAG, address, error },
+        AdminError::Runtime(error) => ServeError::Runtime(error),
+    }
+}
+
+/// What the admin side has of the process.
+fn handles(configuration: &Configuration, reload: &Reload, logs: &AccessLogs) -> Handles {
+    Handles {
+        slow: logs.slow(),
+        log: reload.log(),
+        settings: reload.control(),
+        simulation: configuration.development.simulated.as_ref().map(|simulated| simulated.control()),
+        storage: configuration.storage.to_string(),
+    }
 }
 
 /// Connections that the system keeps for each service until they are taken; it may keep fewer
 /// (`net.core.somaxconn`). Those beyond it try again after a second.
 const BACKLOG: u32 = 4096;
 
-/// Binds a port; also tells which, as the system may have picked it.
-fn listen(flag: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+/// The sockets of blob, table and queue.
+fn listen_all(
+    configuration: &Configuration,
+    passed: &mut PassedSockets,
+) -> Result<[(TcpListener, SocketAddr); 3], ServeError> {
+    let addresses = &configuration.addresses;
+    Ok([
+        listen(passed.of("blob"), BLOB_PORT_FLAG, addresses.blob)?,
+        listen(passed.of("table"), TABLE_PORT_FLAG, addresses.table)?,
+        listen(passed.of("queue"), QUEUE_PORT_FLAG, addresses.queue)?,
+    ])
+}
+
+/// Takes a socket that was passed, or binds a port; also tells which, as the system may have picked it.
+fn listen(
+    passed: Option<std::net::TcpListener>,
+    flag: &'static str,
+    address: SocketAddr,
+) -> Result<(TcpListener, SocketAddr), ServeError> {
     let bind = || {
+        if let Some(passed) = passed {
+            let bound = passed.local_addr()?;
+            return Ok((TcpListener::from_std(passed)?, bound));
+        }
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
         // A server that was stopped can start again at once, whatever connections it left behind.
         socket.set_reuseaddr(true)?;
@@ -307,6 +344,7 @@ fn front_end(
     services: Services,
     env: &Environment,
     limits: Limits,
+    logs: &AccessLogs,
 ) -> FrontEnd {
     let settings = FrontEndSettings {
         limits,
@@ -314,6 +352,7 @@ fn front_end(
         tls: configuration.tls.as_ref().map(|certificate| certificate.identity.clone()),
         bearer: configuration.development.oauth.map(OauthMode::authority),
         metrics: env.metrics.clone(),
+        access: logs.recorder(),
         simulation: configuration
             .development
             .simulated
@@ -332,7 +371,8 @@ fn hangups(configuration: &Configuration, reload: &Reload) -> Result<Option<Sign
     is_wanted.then(|| signal(SignalKind::hangup())).transpose().map_err(ServeError::Signal)
 }
 
-/// Has the file of settings, or without one that with rules, read again with each signal.
+/// Has the file of settings, or without one that with rules, read again with each signal, and when the admin
+/// side wants it.
 async fn follow_hangups(
     hangup: Option<Signal>,
     configuration: &Configuration,
@@ -340,12 +380,14 @@ async fn follow_hangups(
 ) -> Infallible {
     let certificate = configuration.tls.as_ref();
     let simulated = configuration.development.simulated.as_ref();
-    match (hangup, simulated) {
-        (Some(mut signal), _) if reload.has_file() => {
-            reload.follow(&mut signal, Live { certificate, simulated }).await
-        }
-        (Some(mut signal), Some(simulated)) => simulated.follow(&mut signal).await,
-        _ => std::future::pending().await,
+    reload.follow(hangup, Live { certificate, simulated }).await
+}
+
+/// Has the access log opened again with each signal: somebody has moved its file.
+async fn follow_rotations(mut rotate: Signal, logs: &AccessLogs) -> Infallible {
+    loop {
+        rotate.recv().await;
+        logs.reopen();
     }
 }
 

@@ -11,8 +11,12 @@ use std::process::{Command, Output, Stdio};
 
 fn check(data: &Path) -> (Output, String) {
     let before = contents(data);
-    let output =
-        Command::new(PROGRAM).arg("check").arg(data).stdin(Stdio::null()).output().expect("the program");
+    let output = Command::new(PROGRAM)
+        .args(["check", "--quiet"])
+        .arg(data)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program");
     assert_eq!(contents(data), before, "the check has changed something");
     let told = String::from_utf8(output.stdout.clone()).expect("text");
     (output, told)

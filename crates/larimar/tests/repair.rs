@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 fn run(arguments: &[&str], data: &Path) -> (Output, String) {
-    let output = Command::new(PROGRAM).args(arguments).arg(data).output().expect("the program");
+    let output =
+        Command::new(PROGRAM).args(arguments).arg("--quiet").arg(data).output().expect("the program");
     let told = String::from_utf8(output.stdout.clone()).expect("text");
     (output, told)
 }

@@ -143,3 +143,46 @@ fn the_unit_file_is_good() {
         assert!(arguments[0] != "verify" || !complains, "{said}");
     }
 }
+
+/// A socket that is passed is the service's, whatever the settings say. Without the program nothing is
+/// checked: it is part of systemd.
+#[test]
+fn sockets_that_are_passed_are_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let ready = folder.path().join("ready");
+    // One that is free; somebody else might take it before the program does, which is not likely.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let process = Command::new("systemd-socket-activate")
+        .args(["--fdname=table", "--listen", &address, PROGRAM, "--in-memory", "--table-port=1"])
+        .args(["--queue-port=0", "--blob-port=0", "--admin-port=none", "--ready-file"])
+        .arg(&ready)
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut process) = process else { return };
+    let started = std::time::Instant::now();
+    let mut connection = loop {
+        // The first connection starts the program, which takes it.
+        match std::net::TcpStream::connect(&address) {
+            Ok(connection) => break connection,
+            Err(error) => assert!(started.elapsed() < WITHIN, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    connection.set_read_timeout(Some(WITHIN)).unwrap();
+    let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    std::io::Write::write_all(&mut connection, request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    let read = std::io::Read::read_to_string(&mut connection, &mut answer);
+    kill_process(Pid::from_child(&process), Signal::TERM).unwrap();
+    let mut log = String::new();
+    std::io::Read::read_to_string(&mut process.stderr.take().unwrap(), &mut log).unwrap();
+    let _ = process.wait();
+    // A sandbox may forbid pidfd_getfd.
+    if log.contains("the socket that was passed as table can't be used: Operation not permitted") {
+        return;
+    }
+    assert!(read.is_ok() && answer.contains("Larimar-Table/"), "{answer} {log}");
+}

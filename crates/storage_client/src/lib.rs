@@ -86,4 +86,4 @@ pub use table::query::{Continuation, EntityPage, Query, QueryEntities, QueryPage
 pub use table::table_client::TableClient;
 pub use table::table_connection::{CountedPage, TableConnection};
 pub use wire::proxy::Proxies;
-pub use wire::tls::TlsRoots;
+pub use wire::tls::{Tls, TlsRoots};

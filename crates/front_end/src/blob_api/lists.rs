@@ -117,6 +117,7 @@ pub(crate) async fn list_containers(context: &BlobRequest<'_>) -> Result<Reply, 
     let page = context.service.list_containers(account, prefix, marker, page_max, with_system);
     let (rows, next) = page.await.map_err(from_container)?;
     let (count, has_next) = (rows.len(), next.is_some());
+    context.request.environment.operation.note_rows(None, count as u64, count as u64);
     let listed = ListedPage { requested_max: max, count_max: page_max, count, has_next };
     let mut out = open_results(context, None, max);
     put_xml_tag(&mut out, "<", "Containers");
@@ -254,6 +255,7 @@ pub(crate) async fn list_blobs(context: &BlobRequest<'_>) -> Result<Reply, ApiEr
     put_xml_element(&mut out, "NextMarker", page.marker.as_deref().unwrap_or_default());
     put_xml_tag(&mut out, "</", "EnumerationResults");
     let (count, has_next) = (page.entries.len(), page.marker.is_some());
+    context.request.environment.operation.note_rows(None, count as u64, count as u64);
     Ok(list_reply(context, out, ListedPage { requested_max: max, count_max: page_max, count, has_next }))
 }
 

@@ -1,7 +1,7 @@
 //! A request once it is authenticated, as a service's operations see it.
 
 use super::cors::CorsRules;
-use super::request_metrics::NotedOperation;
+use crate::access::RequestNotes;
 use crate::accounts::{Account, Accounts};
 use crate::auth::bearer::{BearerAuthority, Principal};
 use crate::auth::grant::Grant;
@@ -98,7 +98,7 @@ pub(crate) struct Environment<'a> {
     /// The cached rules, which are forgotten when they change.
     pub(crate) cors: &'a CorsRules,
     /// Where the operation is noted once it is known.
-    pub(crate) operation: &'a NotedOperation,
+    pub(crate) operation: &'a RequestNotes,
     /// This request's part in a simulation of limits and faults, if there is one.
     pub(crate) simulated: Option<&'a SimulatedRequest<'a>>,
 }

@@ -1,6 +1,7 @@
 //! Authentication: from a request's credentials to what they allow.
 
 use super::{Pipeline, ServiceApi};
+use crate::access::{Phase, RequestNotes};
 use crate::accounts::Account;
 use crate::auth::bearer::{BearerRequest, Principal, verify_bearer};
 use crate::auth::delegation::BoundRequest;
@@ -14,9 +15,7 @@ use base::Ticks;
 
 impl<S: ServiceApi> Pipeline<S> {
     /// The request's credentials; `None` if it has none and may be anonymous.
-    pub(super) fn credentials_of<'a>(
-        signed: &SharedKeyRequest<'a>,
-    ) -> Result<Option<Credentials<'a>>, ApiError> {
+    fn credentials_of<'a>(signed: &SharedKeyRequest<'a>) -> Result<Option<Credentials<'a>>, ApiError> {
         match credentials(signed.headers, signed.query) {
             Err(error) if S::TAKES_ANONYMOUS && error.code == ErrorCode::NoAuthenticationInformation => {
                 Ok(None)
@@ -31,8 +30,27 @@ impl<S: ServiceApi> Pipeline<S> {
         }
     }
 
+    /// What a request may do, and the bearer of a token; how long that takes is noted.
+    pub(super) async fn grant_of(
+        &self,
+        connection: ConnectionInfo,
+        signed: &SharedKeyRequest<'_>,
+        account: &Account,
+        now: Ticks,
+        notes: &RequestNotes,
+    ) -> Result<(Grant, Option<Principal>), ApiError> {
+        let clock = &*self.shared.clock;
+        let began_at = notes.begin(clock);
+        let granted = match Self::credentials_of(signed)? {
+            None => (Grant::Anonymous, None),
+            Some(credentials) => self.authenticate(connection, signed, account, credentials, now).await?,
+        };
+        notes.end(Phase::Authentication, began_at, clock);
+        Ok(granted)
+    }
+
     /// What the credentials allow, and the bearer of a token.
-    pub(super) async fn authenticate(
+    async fn authenticate(
         &self,
         connection: ConnectionInfo,
         signed: &SharedKeyRequest<'_>,

@@ -5,6 +5,7 @@
 //! left of the body of a refused request is taken in, within bounds, before the answer.
 
 use super::request;
+use crate::access::{Phase, RequestNotes};
 use crate::bounds::limits::{Limits, SMALL_BODY_SIZE_BYTES_MAX};
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
@@ -101,6 +102,8 @@ pub(super) struct BodyBounds<'a> {
     pub(super) account: u32,
     /// Where the account takes turns with others.
     pub(super) turn: &'a RequestTurn<'a>,
+    /// Where waits are noted, and what measures them.
+    pub(super) timing: (&'a RequestNotes, &'a dyn Clock),
 }
 
 impl<'a> BodyBounds<'a> {
@@ -134,13 +137,19 @@ impl WholeBody<'_> {
 pub(crate) struct BodyPortions<'a, B> {
     body: Pin<Box<B>>,
     turn: &'a RequestTurn<'a>,
+    timing: (&'a RequestNotes, &'a dyn Clock),
 }
 
 impl<B: RequestBody> BodyPortions<'_, B> {
     /// The next bytes, once it is the account's turn; `None`: that was all.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        let (notes, clock) = self.timing;
+        let coming = notes.begin(clock);
         let bytes = self.next_received().await?;
+        notes.end(Phase::Body, coming, clock);
+        let waiting = notes.begin(clock);
         self.turn.wait().await;
+        notes.end(Phase::Turn, waiting, clock);
         Ok(bytes)
     }
 
@@ -170,7 +179,7 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
 
     /// Reads it in portions, of which the caller keeps as few as it likes.
     pub(crate) fn into_portions(self) -> BodyPortions<'a, B> {
-        BodyPortions { body: Box::pin(self.body), turn: self.bounds.turn }
+        BodyPortions { body: Box::pin(self.body), turn: self.bounds.turn, timing: self.bounds.timing }
     }
 
     pub(super) fn new(body: B, parts: &'a Parts, bounds: BodyBounds<'a>) -> Self {
@@ -206,14 +215,19 @@ impl<'a, B: RequestBody> IncomingBody<'a, B> {
         } else {
             None
         };
+        let (notes, clock) = self.bounds.timing;
+        let coming = notes.begin(clock);
         let bytes = request::collect_body(self.body, size_max).await?;
+        notes.end(Phase::Body, coming, clock);
         // A stream of HTTP/2 can end without an error before all that was announced has come.
         if announced.is_some_and(|size| size != bytes.len() as u64) {
             tracing::debug!("a request's body ended after {} bytes", bytes.len());
             return Err(ErrorCode::InvalidInput.into());
         }
         // What follows is the request's work.
+        let waiting = notes.begin(clock);
         self.bounds.turn.wait().await;
+        notes.end(Phase::Turn, waiting, clock);
         check_md5(md5, &bytes)?;
         Ok(WholeBody { bytes, memory })
     }
@@ -234,6 +248,8 @@ mod tests {
         large_bodies: Semaphore,
         accounts: AccountBounds,
         turns: WorkerTurns,
+        notes: RequestNotes,
+        clock: Arc<base::system::SystemClock>,
     }
 
     impl Bounds {
@@ -241,12 +257,20 @@ mod tests {
             let large_bodies = Semaphore::new(limits.all_bodies_size_bytes_max().div_ceil(1024));
             let accounts = AccountBounds::new(1, &limits);
             let clock = Arc::new(base::system::SystemClock::new());
-            Bounds { limits, large_bodies, accounts, turns: WorkerTurns::new(clock) }
+            Bounds {
+                limits,
+                large_bodies,
+                accounts,
+                turns: WorkerTurns::new(clock.clone()),
+                notes: RequestNotes::new(true),
+                clock,
+            }
         }
 
         fn of<'a>(&'a self, turn: &'a RequestTurn<'a>) -> BodyBounds<'a> {
             let Bounds { limits, large_bodies, accounts, .. } = self;
-            BodyBounds { limits, large_bodies, accounts, account: 0, turn }
+            let timing = (&self.notes, &*self.clock as &dyn Clock);
+            BodyBounds { limits, large_bodies, accounts, account: 0, turn, timing }
         }
     }
 

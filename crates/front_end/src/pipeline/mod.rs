@@ -7,6 +7,7 @@
 //! every step is inside the request's time limit, and every failure is one row of the error table. After it
 //! the rest of the body is taken in, within bounds of its own.
 
+mod access_note;
 mod api_request;
 mod authentication;
 mod body;
@@ -21,8 +22,8 @@ mod response;
 mod service_api;
 mod shared;
 
+use crate::access::{AccessLog, Phase, RequestNotes};
 use crate::auth::bearer;
-use crate::auth::grant::Grant;
 use crate::auth::{SharedKeyRequest, addressed_account};
 use crate::bounds::answer_memory::TakenMemory;
 use crate::bounds::limits::SMALL_BODY_SIZE_BYTES_MAX;
@@ -53,13 +54,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use access_note::tell;
 pub(crate) use api_request::{ApiRequest, Environment};
 use body::{BodyBounds, LentBody};
 pub(crate) use body::{IncomingBody, RequestBody, WholeBody};
 pub(crate) use connection_state::ConnectionState;
 pub(crate) use handler::RequestHandler;
 pub(crate) use request::{check_timeout, time_limit as requested_time_limit, timeout_of, within};
-pub(crate) use request_metrics::NotedOperation;
 use request_metrics::{Answered, RequestMetrics};
 pub(crate) use request_timer::RequestTimer;
 pub(crate) use service_api::ServiceApi;
@@ -76,6 +77,8 @@ pub(crate) struct Pipeline<S> {
     /// With it requests meet limits and faults on purpose.
     simulation: Option<Arc<Simulation>>,
     metrics: RequestMetrics,
+    /// Who takes notes of each request.
+    access: Option<Arc<dyn AccessLog>>,
 }
 
 impl<S: ServiceApi> Pipeline<S> {
@@ -85,9 +88,10 @@ impl<S: ServiceApi> Pipeline<S> {
         service: S,
         simulation: Option<Arc<Simulation>>,
         metrics: &Metrics,
+        access: Option<Arc<dyn AccessLog>>,
     ) -> Self {
         let metrics = RequestMetrics::new(metrics, S::LABEL);
-        Pipeline { shared, service, cors: CorsRules::default(), simulation, metrics }
+        Pipeline { shared, service, cors: CorsRules::default(), simulation, metrics, access }
     }
 
     /// For a connection that is served by this worker.
@@ -113,7 +117,7 @@ impl<S: ServiceApi> Pipeline<S> {
         let begun_at = shared.clock.monotonic();
         let request_id = RequestId::new(&*shared.random);
         let _under_way = self.metrics.under_way.hold();
-        let operation = NotedOperation::default();
+        let operation = RequestNotes::new(self.access.is_some());
         let request_bytes = request::announced_body_size(&parts, &body).unwrap_or(0);
         // Known once the operation is; until then the headers decide the form of errors.
         let mut shape = None;
@@ -163,14 +167,18 @@ impl<S: ServiceApi> Pipeline<S> {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(bearer::CHALLENGE));
         }
         self.add_cors(&parts, &address, now, response.headers_mut()).await;
-        self.metrics.note(&Answered {
+        let answered = Answered {
             operation: operation.name(),
             status: response.status(),
             error_code,
             took_for: shared.clock.monotonic().saturating_sub(begun_at),
             request_bytes,
             response_bytes: response.body().size_hint().exact().unwrap_or(0),
-        });
+        };
+        self.metrics.note(&answered);
+        if let Some(access) = &self.access {
+            tell::<S>(&**access, (now, &request_id, &parts, &address), shared, &operation, &answered);
+        }
         response
     }
 
@@ -264,7 +272,7 @@ impl<S: ServiceApi> Pipeline<S> {
 
     async fn answer<B: RequestBody>(
         &self,
-        (connection, state, operation): (ConnectionInfo, &ConnectionState, &NotedOperation),
+        (connection, state, operation): (ConnectionInfo, &ConnectionState, &RequestNotes),
         (parts, host, address): (&Parts, Option<&str>, Address<'_>),
         body: B,
         request_id: &str,
@@ -295,10 +303,8 @@ impl<S: ServiceApi> Pipeline<S> {
             query: &query,
             headers: &parts.headers,
         };
-        let (grant, principal) = match Self::credentials_of(&signed)? {
-            None => (Grant::Anonymous, None),
-            Some(credentials) => self.authenticate(connection, &signed, account, credentials, now).await?,
-        };
+        let (grant, principal) = self.grant_of(connection, &signed, account, now, operation).await?;
+        let clock = &*shared.clock;
         request::check_timeout(&query)?;
         let number = account.number();
         let busy = || ApiError::new(ErrorCode::ServerBusy);
@@ -341,16 +347,21 @@ impl<S: ServiceApi> Pipeline<S> {
             accounts: &shared.account_bounds,
             account: number,
             turn: &turn,
+            timing: (operation, clock),
         };
+        let begun = operation.begin(clock);
         let answering = turn.measured(async {
             // With a body the work begins when that has come.
             if body.is_end_stream() {
+                let waiting = operation.begin(clock);
                 turn.wait().await;
+                operation.end(Phase::Turn, waiting, clock);
             }
             let body = IncomingBody::new(body, parts, bounds);
             self.service.answer(&request, body, shape).await
         });
         let result = answering.await;
+        operation.end(Phase::Answer, begun, clock);
         match simulated {
             None => result,
             Some(simulated) => simulated.finish(result),

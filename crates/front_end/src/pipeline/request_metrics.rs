@@ -46,27 +46,8 @@ static UNDER_WAY: Family = Family::gauge(
     "Requests that are being answered.",
 );
 
-/// The operation of a request before it is known, and of one that never is.
-const UNKNOWN: &str = "unknown";
 /// The first digit of a status.
 const STATUS_CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-
-/// The operation of a request, once it is known.
-#[derive(Debug, Default)]
-pub(crate) struct NotedOperation(OnceLock<&'static str>);
-
-impl NotedOperation {
-    /// The request is for this operation.
-    pub(crate) fn note(&self, name: &'static str) {
-        // A request inside a request is counted as the outer one.
-        let _ = self.0.set(name);
-    }
-
-    /// Its name.
-    pub(crate) fn name(&self) -> &'static str {
-        self.0.get().copied().unwrap_or(UNKNOWN)
-    }
-}
 
 /// What came of a request.
 pub(super) struct Answered {
@@ -173,14 +154,10 @@ mod tests {
             request_bytes: 10,
             response_bytes: 7,
         };
-        let operation = NotedOperation::default();
-        assert_eq!(operation.name(), UNKNOWN);
-        operation.note("GetEntity");
-        operation.note("InsertEntity");
-        requests.note(&answered(operation.name(), 200, None));
-        requests.note(&answered(operation.name(), 204, None));
-        requests.note(&answered(operation.name(), 404, Some("ResourceNotFound")));
-        requests.note(&answered(UNKNOWN, 403, Some("AuthenticationFailed")));
+        requests.note(&answered("GetEntity", 200, None));
+        requests.note(&answered("GetEntity", 204, None));
+        requests.note(&answered("GetEntity", 404, Some("ResourceNotFound")));
+        requests.note(&answered("unknown", 403, Some("AuthenticationFailed")));
         let under_way = requests.under_way.hold();
         let mut found = Vec::new();
         for reading in metrics.read() {

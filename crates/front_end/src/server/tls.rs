@@ -66,6 +66,7 @@ impl TlsError {
 #[derive(Clone)]
 pub struct TlsIdentity {
     acceptor: TlsAcceptor,
+    http1_acceptor: TlsAcceptor,
     current: Arc<Current>,
 }
 
@@ -94,8 +95,11 @@ impl TlsIdentity {
             .map_err(pair_error)?
             .with_no_client_auth()
             .with_cert_resolver(current.clone());
+        let mut http1 = config.clone();
+        http1.alpn_protocols = vec![ALPN_HTTP1.to_vec()];
         config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
-        Ok(TlsIdentity { acceptor: TlsAcceptor::from(Arc::new(config)), current })
+        let acceptor = |config| TlsAcceptor::from(Arc::new(config));
+        Ok(TlsIdentity { acceptor: acceptor(config), http1_acceptor: acceptor(http1), current })
     }
 
     /// From now on handshakes show this pair, given as to [`Self::from_pem`]; connections that are open stay.
@@ -103,6 +107,14 @@ impl TlsIdentity {
     pub fn renew(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
         self.current.0.store(Arc::new(read_pair(certificates, key)?));
         Ok(())
+    }
+
+    /// Shakes hands for a server that speaks HTTP/1.1 only; the caller bounds the time.
+    pub async fn accept_http1<T>(&self, stream: T) -> io::Result<TlsStream<T>>
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.http1_acceptor.accept(stream).await
     }
 
     /// Shakes hands; the caller bounds the time. A client that chooses no protocol speaks HTTP/1.1.

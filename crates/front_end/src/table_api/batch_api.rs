@@ -48,7 +48,7 @@ pub(crate) async fn execute_batch(
 ) -> Result<Reply, ApiError> {
     let boundary =
         content_type.and_then(boundary_of).ok_or_else(|| ApiError::new(ErrorCode::InvalidInput))?;
-    let batch_id = RequestId::new(context.random);
+    let batch_id = RequestId::new(context.environment.random);
     let body = match read_batch(&body, boundary)? {
         BatchRequest::Direct(part) => {
             let reply = execute_direct(context, &part).await?;
@@ -57,7 +57,7 @@ pub(crate) async fn execute_batch(
         }
         BatchRequest::ChangeSet(_) if context.secondary => return Err(ApiError::write_at_secondary()),
         BatchRequest::ChangeSet(parts) => {
-            if let Some(simulated) = context.simulated {
+            if let Some(simulated) = context.environment.simulated {
                 // What can't be understood has its own answer.
                 if let Some(Ok((first, _))) = parts.first().map(|part| plan_part(context, part)) {
                     Box::pin(admit_change_set(simulated, &first.table, &first.operation, parts.len()))
@@ -72,7 +72,7 @@ pub(crate) async fn execute_batch(
                     vec![PartReply { content_id, reply }]
                 }
             };
-            let change_set_id = RequestId::new(context.random);
+            let change_set_id = RequestId::new(context.environment.random);
             write_change_set_reply(batch_id.as_str(), change_set_id.as_str(), &replies)
         }
     };
@@ -91,7 +91,7 @@ async fn execute_direct(context: &RequestContext<'_>, part: &BatchPart<'_>) -> R
     let level = level_of(part, &query)?;
     let is_get = target.verb == Verb::Get;
     let route = target.route();
-    if let (Some(simulated), Ok(route @ Route::ReadEntity(_))) = (context.simulated, &route) {
+    if let (Some(simulated), Ok(route @ Route::ReadEntity(_))) = (context.environment.simulated, &route) {
         Box::pin(admit_route(simulated, route)).await?;
     }
     let result = match route {
@@ -116,7 +116,9 @@ async fn read_direct(
     check_timeout(query)?;
     let read = read_entity(context, address, query, level);
     match timeout_of(query) {
-        Some(requested) => within(context.clock, context.clock.monotonic() + requested, read).await,
+        Some(requested) => {
+            within(context.environment.clock, context.environment.clock.monotonic() + requested, read).await
+        }
         None => read.await,
     }
 }
@@ -158,7 +160,9 @@ async fn execute_change_set<'p>(
     let done = async { Ok(context.service.execute_group(context.account, &table, operations).await) };
     let done = match shortest {
         None => done.await,
-        Some((requested, _)) => within(context.clock, context.clock.monotonic() + requested, done).await,
+        Some((requested, _)) => {
+            within(context.environment.clock, context.environment.clock.monotonic() + requested, done).await
+        }
     };
     let outcomes = done
         .map_err(|error| fail(shortest.map_or(0, |(_, index)| index), error))?

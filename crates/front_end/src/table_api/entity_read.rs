@@ -70,6 +70,7 @@ pub(crate) async fn read_entity(
         .map_err(from_stored)?;
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
     reply.header_bytes(ETAG, etag);
+    context.environment.operation.note_rows(Some(QueryClass::Point.name()), 1, 1);
     if context.statistics {
         let statistics = QueryStatistics { class: QueryClass::Point, rows_read: 1, rows_returned: 1 };
         statistics.put_into(&mut reply);
@@ -90,12 +91,15 @@ pub(crate) async fn query_entities(
         select: parse_select(query)?,
         top: parse_top(query)?,
         start: parse_start(query)?,
-        examined_rows_max: context.simulated.and_then(|simulated| simulated.settings().examined_rows()),
+        examined_rows_max: context
+            .environment
+            .simulated
+            .and_then(|simulated| simulated.settings().examined_rows()),
     };
     let page = context.service.query(context.account, &table, &entity_query).await.map_err(from_table)?;
     let next = page.next.clone().filter(|_| entity_query.top > 0);
     let next = next.and_then(|next| shown_next(next, context.grant.bounds()));
-    let (row_count, next, ends_early) = match context.simulated {
+    let (row_count, next, ends_early) = match context.environment.simulated {
         None => (entity_query.top, next, false),
         Some(simulated) => simulated_end(simulated, &table, &entity_query, &page, next)?,
     };
@@ -127,9 +131,10 @@ pub(crate) async fn query_entities(
     if ends_early {
         SimulatedRequest::mark_boundary(&mut reply);
     }
+    let rows_returned = page.len().min(row_count) as u64;
+    let rows_read = page.rows_read;
+    context.environment.operation.note_rows(Some(page.class.name()), rows_read, rows_returned);
     if context.statistics {
-        let rows_returned = page.len().min(row_count) as u64;
-        let rows_read = page.rows_read;
         QueryStatistics { class: page.class, rows_read, rows_returned }.put_into(&mut reply);
     }
     Ok(reply)

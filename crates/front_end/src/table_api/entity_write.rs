@@ -266,7 +266,7 @@ pub(crate) async fn write_entity(
 ) -> Result<Reply, ApiError> {
     let planned = plan_write(context, route, headers, &body)?;
     drop(body);
-    if let Some(simulated) = context.simulated {
+    if let Some(simulated) = context.environment.simulated {
         Box::pin(admit_write(simulated, &planned.table, &planned.operation)).await?;
     }
     let outcome = context

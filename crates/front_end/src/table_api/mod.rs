@@ -129,8 +129,7 @@ impl ServiceApi for TableApi {
         let base = request.base_address();
         let context = RequestContext {
             service: &self.service,
-            clock: request.environment.clock,
-            random: request.environment.random,
+            environment: request.environment,
             account: request.account,
             host: request.host,
             base: &base,
@@ -139,7 +138,6 @@ impl ServiceApi for TableApi {
             request_id: request.request_id,
             now: request.now,
             statistics: statistics::are_requested(headers),
-            simulated: request.environment.simulated,
         };
         self.execute(request, &context, route, level, body).await
     }
@@ -185,7 +183,7 @@ impl TableApi {
         body: Bytes,
     ) -> Result<Reply, ApiError> {
         let (headers, query) = (request.headers(), request.query);
-        if let Some(simulated) = context.simulated {
+        if let Some(simulated) = context.environment.simulated {
             Box::pin(admit::admit_route(simulated, &route)).await?;
         }
         // Every request's future is as large as the largest of these: those that are large and not the most

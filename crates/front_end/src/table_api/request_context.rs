@@ -3,8 +3,8 @@
 //! What always holds: the request is authenticated, and its operation is authorised.
 
 use crate::auth::grant::Grant;
-use crate::simulate::SimulatedRequest;
-use base::{Clock, Random, Ticks};
+use crate::pipeline::Environment;
+use base::Ticks;
 use table::TableService;
 
 /// What the operations of one request need.
@@ -12,10 +12,8 @@ use table::TableService;
 pub(crate) struct RequestContext<'a> {
     /// The Table service.
     pub(crate) service: &'a TableService,
-    /// For what a batch does within a time.
-    pub(crate) clock: &'a dyn Clock,
-    /// For boundaries of batch replies.
-    pub(crate) random: &'a dyn Random,
+    /// What the operation uses of the server.
+    pub(crate) environment: Environment<'a>,
     /// The account.
     pub(crate) account: &'a str,
     /// The `Host` header.
@@ -32,6 +30,4 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) now: Ticks,
     /// Whether the client wants statistics of its query.
     pub(crate) statistics: bool,
-    /// Of a server that meets requests with limits and faults on purpose.
-    pub(crate) simulated: Option<&'a SimulatedRequest<'a>>,
 }

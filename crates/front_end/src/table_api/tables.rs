@@ -37,7 +37,7 @@ pub(crate) async fn list_tables(
     let top = parse_top(query)?;
     let list = TableListQuery {
         filter: filter.map(|text| Filter::parse(text).map_err(from_filter)).transpose()?,
-        top: context.simulated.map_or(top, |simulated| simulated.list_page(top)),
+        top: context.environment.simulated.map_or(top, |simulated| simulated.list_page(top)),
         start: start.map(decode_token).transpose()?,
     };
     let page = context.service.list_tables(context.account, &list).await.map_err(from_table)?;
@@ -56,7 +56,7 @@ pub(crate) async fn list_tables(
     if let Some(next) = next {
         reply.header_bytes(NEXT_TABLE_NAME, encode_token(next).into_bytes());
     }
-    if let Some(simulated) = context.simulated {
+    if let Some(simulated) = context.environment.simulated {
         let (count, has_next) = (page.names.len().min(list.top), next.is_some());
         let listed = ListedPage { requested_max: top, count_max: list.top, count, has_next };
         simulated.note_list_end(&mut reply, listed);

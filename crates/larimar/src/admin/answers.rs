@@ -1,53 +1,169 @@
-//! What the admin side answers, without sockets.
+//! What the admin side answers, without sockets: which request is let in, and what comes of it.
 //!
-//! What always holds: an answer changes nothing but the metrics that are sampled for it, and shows no secret.
+//! What always holds: what changes something needs a token that opens it, wherever the request comes from,
+//! and is a line of the audit log; beyond this machine everything needs one. No answer but that of a rotation
+//! shows a token.
 
+use super::api::{Api, Call};
+use super::audit::Audit;
 use super::readiness::Readiness;
-use super::route::{Answer, Refused, Route};
+use super::route::{Addressed, Answer, Endpoint, OwnNames, Refused, Route};
+use super::token_store::TokenStore;
+use super::tokens::Role;
+use super::tries::{Tries, WAITING_COUNT_MAX};
 use super::{exposition, sampled};
-use base::Metrics;
-use std::sync::Arc;
+use base::{Clock, Metrics};
+use parking_lot::Mutex;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::Semaphore;
 
 /// What the admin side answers from.
 pub(crate) struct Admin {
     readiness: Arc<Readiness>,
     metrics: Metrics,
+    clock: Arc<dyn Clock>,
     version: &'static str,
+    /// What it listens on as it was given, if others than this machine reach it.
+    beyond: Option<String>,
+    tokens: OnceLock<TokenStore>,
+    api: OnceLock<Api>,
+    tries: Mutex<Tries>,
+    waiting: Semaphore,
+    audit: Audit,
+}
+
+/// The head of a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head<'a> {
+    pub(super) method: &'a str,
+    pub(super) path: &'a str,
+    pub(super) addressed: Addressed<'a>,
+    /// What stands behind `Bearer`.
+    pub(super) token: Option<&'a str>,
+    pub(super) peer: SocketAddr,
+}
+
+/// A request that was let in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Admitted {
+    pub(super) endpoint: &'static Endpoint,
+    pub(super) role: Option<Role>,
+    peer: SocketAddr,
 }
 
 impl Admin {
-    /// Answers from these.
-    pub(crate) fn new(readiness: Arc<Readiness>, metrics: Metrics, version: &'static str) -> Self {
-        Admin { readiness, metrics, version }
-    }
-
-    /// Answers a request of this verb and path; `host` is its `Host` header, `crosses` whether a page of
-    /// another origin sent it.
-    pub(super) fn answer(&self, method: &str, path: &str, host: Option<&str>, crosses: bool) -> Answer {
-        match Route::find(method, path, host, crosses) {
-            Ok(Route::Health) => Answer::text(200, "ok\n"),
-            Ok(Route::Ready) => match self.readiness.reason() {
-                None => Answer::text(200, "ready\n"),
-                Some(reason) => Answer::text(503, format!("{reason}\n")),
-            },
-            Ok(Route::Version) => {
-                Answer::json(200, serde_json::json!({ "version": self.version }).to_string() + "\n")
-            }
-            Ok(Route::Metrics) => self.metrics(),
-            Err(refused) => refused.answer(),
+    /// Answers from these. `beyond` is the host that others than this machine reach it by.
+    pub(crate) fn new(
+        readiness: Arc<Readiness>,
+        metrics: Metrics,
+        clock: Arc<dyn Clock>,
+        version: &'static str,
+        beyond: Option<String>,
+    ) -> Self {
+        Admin {
+            readiness,
+            metrics,
+            clock,
+            version,
+            beyond,
+            tokens: OnceLock::new(),
+            api: OnceLock::new(),
+            tries: Mutex::default(),
+            waiting: Semaphore::new(WAITING_COUNT_MAX),
+            audit: Audit::default(),
         }
     }
 
-    fn metrics(&self) -> Answer {
-        sampled::sample(&self.metrics, &self.readiness, self.version);
-        match exposition::text_of(&self.metrics.read()) {
-            Ok(text) => Answer {
-                status: 200,
-                content_type: exposition::CONTENT_TYPE,
-                body: text.into(),
-                allows: false,
+    /// From now on these tokens are taken.
+    pub(crate) fn note_tokens(&self, tokens: TokenStore) {
+        // The first ones hold.
+        let _ = self.tokens.set(tokens);
+    }
+
+    /// Whether tokens are taken.
+    pub(crate) fn tokens(&self) -> Option<&TokenStore> {
+        self.tokens.get()
+    }
+
+    /// From now on the API is answered.
+    pub(crate) fn note_serving(&self, api: Api) {
+        let _ = self.api.set(api);
+    }
+
+    /// Whether a request is let in. One with a wrong token waits for its refusal.
+    pub(super) async fn admit(&self, head: Head<'_>) -> Result<Admitted, Answer> {
+        let refused = |refused: Refused| refused.answer(head.path);
+        OwnNames { given: self.beyond.clone() }.check(head.addressed).map_err(refused)?;
+        let endpoint = Endpoint::find(head.method, head.path).map_err(refused)?;
+        let needed = endpoint.role.or(self.beyond.is_some().then_some(Role::Read));
+        let Some(needed) = needed else { return Ok(Admitted { endpoint, role: None, peer: head.peer }) };
+        let Some(tokens) = self.tokens.get() else {
+            let why = "there are no tokens yet, or none could be made: the log says which";
+            return Err(Answer::error(503, "not_ready", why));
+        };
+        let Some(token) = head.token else {
+            let why = "give a token (Authorization: Bearer TOKEN), or use larimar admin, which finds it";
+            return Err(Answer::error(401, "token_missing", why));
+        };
+        match tokens.role_of(token) {
+            None => Err(self.slow_down(head).await),
+            Some(role) if role < needed => {
+                let why =
+                    format!("this needs a token of role {}, this one has {}", needed.name(), role.name());
+                Err(Answer::error(403, "role_too_low", &why))
+            }
+            Some(role) => Ok(Admitted { endpoint, role: Some(role), peer: head.peer }),
+        }
+    }
+
+    /// The answer to a wrong token, after a while.
+    async fn slow_down(&self, head: Head<'_>) -> Answer {
+        let (wait, count) = self.tries.lock().note_wrong(self.clock.monotonic());
+        self.audit.note_wrong_token(head.peer, &format!("{} {}", head.method, head.path), count);
+        let Ok(_waiting) = self.waiting.try_acquire() else {
+            return Answer::error(429, "too_many_tries", "too many wrong tokens at the same time");
+        };
+        self.clock.sleep(wait).await;
+        Answer::error(401, "token_wrong", "this token opens nothing here")
+    }
+
+    /// Answers a request that was let in.
+    pub(super) async fn answer(&self, admitted: Admitted, body: &[u8]) -> Answer {
+        let Admitted { endpoint, role, peer } = admitted;
+        match endpoint.route {
+            Route::Health => Answer::text(200, "ok\n"),
+            Route::Ready => match self.readiness.reason() {
+                None => Answer::text(200, "ready\n"),
+                Some(reason) => Answer::text(503, format!("{reason}\n")),
             },
-            Err(error) => Refused::Failed(error).answer(),
+            Route::Version => Answer::json(200, &serde_json::json!({ "version": self.version })),
+            Route::Metrics => self.metrics().await,
+            _ => {
+                let (Some(api), Some(tokens)) = (self.api.get(), self.tokens.get()) else {
+                    return Answer::error(503, "not_ready", "starting: the data folder is being read");
+                };
+                let (readiness, metrics) = (&*self.readiness, &self.metrics);
+                let call = Call { body, readiness, metrics, tokens, version: self.version };
+                let (answer, words) = api.answer(endpoint.route, call).await;
+                if let (Some(role), Some(words)) = (role, words) {
+                    self.audit.note_change(
+                        role,
+                        peer,
+                        &format!("{} {}", endpoint.method, endpoint.path),
+                        &words,
+                    );
+                }
+                answer
+            }
+        }
+    }
+
+    async fn metrics(&self) -> Answer {
+        sampled::sample(&self.metrics, &self.readiness, self.version).await;
+        match exposition::text_of(&self.metrics.read()) {
+            Ok(text) => Answer::new(200, exposition::CONTENT_TYPE, text),
+            Err(error) => Refused::Failed(error).answer("/metrics"),
         }
     }
 }

@@ -1,17 +1,27 @@
 //! The admin side: a port of its own on which operators and their monitoring learn whether the server lives
-//! and serves, which version it is, and its metrics.
+//! and serves, which version it is, and its metrics, and on which operators look at its ranges and change how
+//! it runs (`api`).
 //!
-//! What always holds: it listens on this machine only, answers what is read and changes nothing; it is
-//! bounded in connections and time; whatever comes of it, the services go on.
+//! What always holds: it listens on this machine only, unless another host was given, and then it encrypts;
+//! what changes something needs a token, and so does everything beyond this machine; it is bounded in
+//! connections, bytes and time; whatever comes of it, the services go on.
 
 mod answers;
+mod api;
+mod audit;
 mod exposition;
 mod listener;
 mod process;
 mod readiness;
 mod route;
 mod sampled;
+mod start;
+mod token_store;
+mod tokens;
+mod tries;
 
-pub(crate) use answers::Admin;
-pub(crate) use listener::AdminListener;
+pub(crate) use api::Handles;
 pub(crate) use readiness::{Layers, Readiness};
+pub(crate) use start::{AdminError, AdminSide};
+pub(crate) use token_store::{TOKEN_FILE_NAME, TOKEN_FILE_SIZE_BYTES_MAX};
+pub(crate) use tokens::{Role, Tokens};

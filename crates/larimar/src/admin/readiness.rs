@@ -3,9 +3,11 @@
 //! What always holds: it is ready only while requests of every kind are admitted. A full disk, on which reads
 //! and deletions go on, is a reason; so is a start that has not ended, and a stop that has begun.
 
+use base::Disk;
 use parking_lot::Mutex;
 use partition::Partitions;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use stream::Streams;
 
 /// Where the process is in its life.
@@ -24,17 +26,21 @@ pub(crate) enum Phase {
 pub(crate) struct Layers {
     pub(crate) streams: Arc<Streams>,
     pub(crate) partitions: Arc<Partitions>,
+    pub(crate) disk: Arc<dyn Disk>,
 }
 
 /// What is known of the server.
 pub(crate) struct Readiness {
     now: Mutex<(Phase, Option<Layers>)>,
+    /// Whether an operator wants balancers to look elsewhere.
+    is_held_out: AtomicBool,
 }
 
 /// What keeps the server from serving all requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Trouble {
     phase: Phase,
+    is_held_out: bool,
     stopped: Option<String>,
     missing_bytes: u64,
     damaged_ranges: u64,
@@ -43,7 +49,7 @@ struct Trouble {
 impl Readiness {
     /// Of a server that has just been started.
     pub(crate) fn starting() -> Arc<Self> {
-        Arc::new(Readiness { now: Mutex::new((Phase::Starting, None)) })
+        Arc::new(Readiness { now: Mutex::new((Phase::Starting, None)), is_held_out: AtomicBool::new(false) })
     }
 
     /// The layers are open, and requests are answered.
@@ -61,6 +67,16 @@ impl Readiness {
         *self.now.lock() = (Phase::Draining, None);
     }
 
+    /// From now on it is not ready, or ready again; requests are served as before.
+    pub(super) fn hold_out(&self, is_held_out: bool) {
+        self.is_held_out.store(is_held_out, Ordering::Relaxed);
+    }
+
+    /// Whether an operator wants balancers to look elsewhere.
+    pub(super) fn is_held_out(&self) -> bool {
+        self.is_held_out.load(Ordering::Relaxed)
+    }
+
     pub(super) fn phase(&self) -> Phase {
         self.now.lock().0
     }
@@ -73,7 +89,8 @@ impl Readiness {
     /// Why it does not serve; `None`: it does.
     pub(super) fn reason(&self) -> Option<String> {
         let (phase, layers) = self.now.lock().clone();
-        let mut trouble = Trouble { phase, stopped: None, missing_bytes: 0, damaged_ranges: 0 };
+        let is_held_out = self.is_held_out();
+        let mut trouble = Trouble { phase, is_held_out, stopped: None, missing_bytes: 0, damaged_ranges: 0 };
         if let Some(layers) = layers {
             trouble.stopped = layers.streams.check_writes().err().map(|error| error.to_string());
             trouble.missing_bytes = layers.partitions.missing_space_bytes();
@@ -90,6 +107,9 @@ impl Trouble {
             Phase::Draining => Some("draining: the server is stopping".to_owned()),
             Phase::Serving => match &self.stopped {
                 Some(error) => Some(format!("nothing is written any more, restart the server: {error}")),
+                None if self.is_held_out => {
+                    Some("draining: an operator wants it; requests are served on".to_owned())
+                }
                 None if self.missing_bytes > 0 => Some(format!(
                     "the disk is full: {} bytes must become free before writes are taken",
                     self.missing_bytes
@@ -110,7 +130,13 @@ mod tests {
 
     #[test]
     fn the_first_reason_that_holds_is_given() {
-        let well = Trouble { phase: Phase::Serving, stopped: None, missing_bytes: 0, damaged_ranges: 0 };
+        let well = Trouble {
+            phase: Phase::Serving,
+            is_held_out: false,
+            stopped: None,
+            missing_bytes: 0,
+            damaged_ranges: 0,
+        };
         assert_eq!(well.reason(), None);
         for (trouble, reason) in [
             (Trouble { phase: Phase::Starting, missing_bytes: 1, ..well.clone() }, "starting"),
@@ -118,6 +144,10 @@ mod tests {
             (
                 Trouble { stopped: Some("journal".into()), missing_bytes: 1, ..well.clone() },
                 "nothing is written",
+            ),
+            (
+                Trouble { is_held_out: true, missing_bytes: 1, ..well.clone() },
+                "draining: an operator wants it",
             ),
             (Trouble { missing_bytes: 7, damaged_ranges: 1, ..well.clone() }, "the disk is full: 7 bytes"),
             (Trouble { damaged_ranges: 2, ..well.clone() }, "2 ranges are damaged"),

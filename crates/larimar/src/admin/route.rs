@@ -1,5 +1,6 @@
 //! Which answer a request to the admin side gets: a pure choice.
 
+use super::tokens::Role;
 use std::borrow::Cow;
 use std::net::IpAddr;
 
@@ -14,22 +15,89 @@ pub(super) enum Route {
     Version,
     /// Its metrics.
     Metrics,
+    /// What `/api/v1` is like.
+    OpenApi,
+    /// How the server is.
+    Status,
+    /// All ranges.
+    Ranges,
+    /// The ranges that are asked for most.
+    Loads,
+    /// The slow requests of late.
+    Slow,
+    /// What is logged.
+    LogLevel,
+    /// Log something else.
+    SetLogLevel,
+    /// Bring memory tables to checkpoints.
+    Flush,
+    /// Compact checkpoints.
+    Compact,
+    /// Split a range.
+    Split,
+    /// Have balancers look elsewhere, or here again.
+    SetDrain,
+    /// What is simulated.
+    Simulate,
+    /// Simulate another profile.
+    SetSimulate,
+    /// All settings.
+    Settings,
+    /// Read the file of settings again.
+    ReloadSettings,
+    /// Make another token.
+    RotateToken,
 }
 
-const ROUTES: [(&str, Route); 4] = [
-    ("/health", Route::Health),
-    ("/ready", Route::Ready),
-    ("/version", Route::Version),
-    ("/metrics", Route::Metrics),
+/// A verb at a path.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    pub(super) method: &'static str,
+    pub(super) path: &'static str,
+    pub(super) route: Route,
+    /// What a token has to open; `None`: none is needed from this machine.
+    pub(super) role: Option<Role>,
+}
+
+const fn endpoint(method: &'static str, path: &'static str, route: Route, role: Option<Role>) -> Endpoint {
+    Endpoint { method, path, route, role }
+}
+
+const READ: Option<Role> = Some(Role::Read);
+const OPERATE: Option<Role> = Some(Role::Operate);
+const ADMIN: Option<Role> = Some(Role::Admin);
+
+/// Everything that is answered. `GET` stands for `HEAD`, too.
+pub(super) static ENDPOINTS: [Endpoint; 20] = [
+    endpoint("GET", "/health", Route::Health, None),
+    endpoint("GET", "/ready", Route::Ready, None),
+    endpoint("GET", "/version", Route::Version, None),
+    endpoint("GET", "/metrics", Route::Metrics, None),
+    endpoint("GET", "/api/v1/openapi.json", Route::OpenApi, READ),
+    endpoint("GET", "/api/v1/status", Route::Status, READ),
+    endpoint("GET", "/api/v1/ranges", Route::Ranges, READ),
+    endpoint("GET", "/api/v1/loads", Route::Loads, READ),
+    endpoint("GET", "/api/v1/slow", Route::Slow, READ),
+    endpoint("GET", "/api/v1/log-level", Route::LogLevel, READ),
+    endpoint("PUT", "/api/v1/log-level", Route::SetLogLevel, OPERATE),
+    endpoint("POST", "/api/v1/flush", Route::Flush, OPERATE),
+    endpoint("POST", "/api/v1/compact", Route::Compact, OPERATE),
+    endpoint("POST", "/api/v1/split", Route::Split, OPERATE),
+    endpoint("PUT", "/api/v1/drain", Route::SetDrain, OPERATE),
+    endpoint("GET", "/api/v1/simulate", Route::Simulate, READ),
+    endpoint("PUT", "/api/v1/simulate", Route::SetSimulate, OPERATE),
+    endpoint("GET", "/api/v1/settings", Route::Settings, READ),
+    endpoint("POST", "/api/v1/settings/reload", Route::ReloadSettings, OPERATE),
+    endpoint("POST", "/api/v1/token", Route::RotateToken, ADMIN),
 ];
 
-/// Why a request is refused.
+/// Why a request is refused before anybody looks at what it wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// Nothing is there.
     NoSuchPath,
-    /// Only reads are answered.
-    NoSuchMethod,
+    /// Something is there for these verbs.
+    NoSuchMethod(String),
     /// The request names another host than this machine: a page in a browser may have been led here by its
     /// name.
     OtherHost,
@@ -45,60 +113,118 @@ pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) body: Cow<'static, str>,
-    /// Whether it names the verbs that are answered.
-    pub(super) allows: bool,
+    /// The verbs that are answered, if the request's is not.
+    pub(super) allowed: Option<String>,
 }
+
+const TEXT: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
 
 impl Answer {
-    pub(super) fn text(status: u16, body: impl Into<Cow<'static, str>>) -> Self {
-        Answer { status, content_type: "text/plain; charset=utf-8", body: body.into(), allows: false }
+    pub(super) fn new(status: u16, content_type: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
+        Answer { status, content_type, body: body.into(), allowed: None }
     }
 
-    pub(super) fn json(status: u16, body: String) -> Self {
-        Answer { status, content_type: "application/json", body: body.into(), allows: false }
+    pub(super) fn text(status: u16, body: impl Into<Cow<'static, str>>) -> Self {
+        Answer::new(status, TEXT, body)
+    }
+
+    pub(super) fn json(status: u16, body: &serde_json::Value) -> Self {
+        Answer::new(status, JSON, format!("{body}\n"))
+    }
+
+    /// A refusal of the API.
+    pub(super) fn error(status: u16, code: &str, message: &str) -> Self {
+        Answer::json(status, &serde_json::json!({ "error": { "code": code, "message": message } }))
     }
 }
+
+/// Where the API begins; its refusals are JSON.
+const API_PREFIX: &str = "/api/";
 
 impl Refused {
-    pub(super) fn answer(self) -> Answer {
-        match self {
+    /// The answer to a request for this path.
+    pub(super) fn answer(self, path: &str) -> Answer {
+        let (status, code, message) = match &self {
             Refused::NoSuchPath => {
-                Answer::text(404, "not found; there are /health, /ready, /version and /metrics\n")
+                (404, "not_found", "there are /health, /ready, /version, /metrics and /api/v1/openapi.json")
             }
-            Refused::NoSuchMethod => {
-                Answer { allows: true, ..Answer::text(405, "only GET and HEAD are answered\n") }
-            }
-            Refused::OtherHost => Answer::text(403, "ask for 127.0.0.1 or localhost, not for another host\n"),
-            Refused::OtherOrigin => Answer::text(403, "pages of other origins get no answer\n"),
-            Refused::Failed(error) => Answer::text(500, format!("{error}\n")),
-        }
+            Refused::NoSuchMethod(_) => (405, "method_not_allowed", "another verb is answered here"),
+            Refused::OtherHost => (403, "other_host", "ask for 127.0.0.1 or localhost, not for another host"),
+            Refused::OtherOrigin => (403, "other_origin", "pages of other origins get no answer"),
+            Refused::Failed(error) => (500, "failed", error.as_str()),
+        };
+        let answer = match path.starts_with(API_PREFIX) {
+            true => Answer::error(status, code, message),
+            false => Answer::text(status, format!("{message}\n")),
+        };
+        let allowed = if let Refused::NoSuchMethod(allowed) = self { Some(allowed) } else { None };
+        Answer { allowed, ..answer }
     }
 }
 
-impl Route {
-    /// What a request is for.
-    pub(super) fn find(method: &str, path: &str, host: Option<&str>, crosses: bool) -> Result<Self, Refused> {
-        if crosses {
+/// The names that this server has for those who ask for it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OwnNames {
+    /// What it listens on as it was given, if that is beyond this machine.
+    pub(super) given: Option<String>,
+}
+
+/// Where a request is for, and who may have sent it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Addressed<'a> {
+    /// Its `Host` header.
+    pub(super) host: Option<&'a str>,
+    /// Whether it has an `Origin`.
+    pub(super) crosses: bool,
+    /// The address that its connection came to.
+    pub(super) local: IpAddr,
+}
+
+impl OwnNames {
+    /// Whether a request may be for this server, and of no page of another.
+    pub(super) fn check(&self, addressed: Addressed<'_>) -> Result<(), Refused> {
+        if addressed.crosses {
             return Err(Refused::OtherOrigin);
         }
-        if !host.is_some_and(is_this_machine) {
-            return Err(Refused::OtherHost);
-        }
-        let (_, route) = ROUTES.into_iter().find(|(known, _)| *known == path).ok_or(Refused::NoSuchPath)?;
-        if !matches!(method, "GET" | "HEAD") {
-            return Err(Refused::NoSuchMethod);
-        }
-        Ok(route)
+        let is_ours = |host| self.is_ours(name_of(host), addressed.local);
+        if addressed.host.is_some_and(is_ours) { Ok(()) } else { Err(Refused::OtherHost) }
+    }
+
+    fn is_ours(&self, name: &str, local: IpAddr) -> bool {
+        let address: Option<IpAddr> = name.parse().ok();
+        let is_local =
+            address.is_some_and(|address| address.is_loopback() || address == local.to_canonical());
+        let is_given = self.given.as_deref().is_some_and(|given| name.eq_ignore_ascii_case(given));
+        is_local || is_given || name.eq_ignore_ascii_case("localhost")
     }
 }
 
-/// Whether a `Host` header names this machine by a name that no other has.
-fn is_this_machine(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
+/// The name in a `Host` header.
+fn name_of(host: &str) -> &str {
+    match host.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map_or("", |(name, _)| name),
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    }
+}
+
+impl Endpoint {
+    /// What a request is for.
+    pub(super) fn find(method: &str, path: &str) -> Result<&'static Endpoint, Refused> {
+        let method = if method == "HEAD" { "GET" } else { method };
+        let here = || ENDPOINTS.iter().filter(|endpoint| endpoint.path == path);
+        if let Some(found) = here().find(|endpoint| endpoint.method == method) {
+            return Ok(found);
+        }
+        let verbs: Vec<&str> = here()
+            .flat_map(|endpoint| match endpoint.method {
+                "GET" => &["GET", "HEAD"][..],
+                _ => std::slice::from_ref(&endpoint.method),
+            })
+            .copied()
+            .collect();
+        if verbs.is_empty() { Err(Refused::NoSuchPath) } else { Err(Refused::NoSuchMethod(verbs.join(", "))) }
+    }
 }
 
 #[cfg(test)]
@@ -107,24 +233,51 @@ mod tests {
 
     #[test]
     fn what_requests_get() {
-        let here = Some("127.0.0.1:10010");
-        for (method, path, host, crosses, expected) in [
-            ("GET", "/health", here, false, Ok(Route::Health)),
-            ("HEAD", "/ready", Some("localhost:10010"), false, Ok(Route::Ready)),
-            ("GET", "/version", Some("[::1]:10010"), false, Ok(Route::Version)),
-            ("GET", "/metrics", Some("LOCALHOST"), false, Ok(Route::Metrics)),
-            ("GET", "/metrics/", here, false, Err(Refused::NoSuchPath)),
-            ("GET", "/", here, false, Err(Refused::NoSuchPath)),
-            ("POST", "/health", here, false, Err(Refused::NoSuchMethod)),
-            ("POST", "/nothing", here, false, Err(Refused::NoSuchPath)),
-            ("GET", "/health", None, false, Err(Refused::OtherHost)),
-            ("GET", "/health", Some("example.org"), false, Err(Refused::OtherHost)),
-            ("GET", "/health", Some("127.0.0.1.example.org:10010"), false, Err(Refused::OtherHost)),
-            ("GET", "/health", Some("192.168.0.1:10010"), false, Err(Refused::OtherHost)),
-            ("GET", "/health", Some("["), false, Err(Refused::OtherHost)),
-            ("GET", "/health", here, true, Err(Refused::OtherOrigin)),
+        let no_verb = |verbs: &str| Err(Refused::NoSuchMethod(verbs.to_owned()));
+        for (method, path, expected) in [
+            ("GET", "/health", Ok((Route::Health, None))),
+            ("HEAD", "/ready", Ok((Route::Ready, None))),
+            ("GET", "/version", Ok((Route::Version, None))),
+            ("GET", "/metrics", Ok((Route::Metrics, None))),
+            ("GET", "/api/v1/log-level", Ok((Route::LogLevel, READ))),
+            ("PUT", "/api/v1/log-level", Ok((Route::SetLogLevel, OPERATE))),
+            ("POST", "/api/v1/token", Ok((Route::RotateToken, ADMIN))),
+            ("GET", "/metrics/", Err(Refused::NoSuchPath)),
+            ("GET", "/", Err(Refused::NoSuchPath)),
+            ("POST", "/health", no_verb("GET, HEAD")),
+            ("GET", "/api/v1/flush", no_verb("POST")),
+            ("DELETE", "/api/v1/log-level", no_verb("GET, HEAD, PUT")),
+            ("POST", "/nothing", Err(Refused::NoSuchPath)),
         ] {
-            assert_eq!(Route::find(method, path, host, crosses), expected, "{method} {path} {host:?}");
+            let found = Endpoint::find(method, path).map(|endpoint| (endpoint.route, endpoint.role));
+            assert_eq!(found, expected, "{method} {path}");
+        }
+    }
+
+    /// A page in a browser can reach a local port by a name of its own.
+    #[test]
+    fn only_names_of_this_server_are_answered() {
+        let local = |text: &str| text.parse().expect("an address");
+        let loopback = OwnNames::default();
+        let beyond = OwnNames { given: Some("admin.example".to_owned()) };
+        for (names, host, crosses, at, expected) in [
+            (&loopback, Some("127.0.0.1:10010"), false, "127.0.0.1", Ok(())),
+            (&loopback, Some("localhost:10010"), false, "127.0.0.1", Ok(())),
+            (&loopback, Some("[::1]:10010"), false, "::1", Ok(())),
+            (&loopback, Some("LOCALHOST"), false, "127.0.0.1", Ok(())),
+            (&loopback, None, false, "127.0.0.1", Err(Refused::OtherHost)),
+            (&loopback, Some("example.org"), false, "127.0.0.1", Err(Refused::OtherHost)),
+            (&loopback, Some("127.0.0.1.example.org:10010"), false, "127.0.0.1", Err(Refused::OtherHost)),
+            (&loopback, Some("192.168.0.1:10010"), false, "127.0.0.1", Err(Refused::OtherHost)),
+            (&loopback, Some("["), false, "127.0.0.1", Err(Refused::OtherHost)),
+            (&loopback, Some("127.0.0.1:10010"), true, "127.0.0.1", Err(Refused::OtherOrigin)),
+            (&beyond, Some("admin.example:10010"), false, "192.168.0.1", Ok(())),
+            (&beyond, Some("192.168.0.1:10010"), false, "192.168.0.1", Ok(())),
+            (&beyond, Some("192.168.0.2:10010"), false, "192.168.0.1", Err(Refused::OtherHost)),
+            (&beyond, Some("other.example:10010"), false, "192.168.0.1", Err(Refused::OtherHost)),
+        ] {
+            let addressed = Addressed { host, crosses, local: local(at) };
+            assert_eq!(names.check(addressed), expected, "{host:?} at {at}");
         }
     }
 }

@@ -10,8 +10,11 @@ use Unit::{Bytes, Count, Seconds};
 use base::metrics::{Family, Metrics, Unit};
 use partition::{ObjectTable, PartitionStatistics};
 
+/// A disk of so many bytes has no end: it is memory.
+pub(super) const ENDLESS_BYTES: u64 = u64::MAX / 2;
+
 /// Object tables, as labels have them.
-const TABLES_BY_NAME: [(ObjectTable, &str); 5] = [
+pub(super) const TABLES_BY_NAME: [(ObjectTable, &str); 5] = [
     (ObjectTable::PartitionMap, "map"),
     (ObjectTable::Container, "container"),
     (ObjectTable::Entity, "entity"),
@@ -76,6 +79,14 @@ static BELOW_FLOOR: Family = Family::gauge(
     Count,
     &[],
     "1 while so little is free that even work that reclaims space waits.",
+);
+static FREE: Family =
+    Family::gauge("larimar_disk_free_bytes", Bytes, &[], "Bytes that are free on the disk; 0: in memory.");
+static TOTAL: Family = Family::gauge(
+    "larimar_disk_bytes",
+    Bytes,
+    &[],
+    "Bytes of the whole disk, used or free; 0: in memory, or nobody knows.",
 );
 static EXTENT_SIZE: Family = Family::gauge(
     "larimar_extent_bytes_max",
@@ -212,7 +223,7 @@ static DELETED_CONTAINERS: Family = Family::gauge(
 );
 
 /// Brings the metrics up to date.
-pub(super) fn sample(into: &Metrics, readiness: &Readiness, version: &str) {
+pub(super) async fn sample(into: &Metrics, readiness: &Readiness, version: &str) {
     into.gauge(&BUILD, &[version]).set(1);
     let now = readiness.phase();
     for (phase, name) in
@@ -229,10 +240,17 @@ pub(super) fn sample(into: &Metrics, readiness: &Readiness, version: &str) {
     into.gauge(&OPEN_FILES, &[]).set(process.open_files);
     into.gauge(&STARTED_AT, &[]).set(process.started_at_us);
     if let Some(layers) = readiness.layers() {
+        sample_disk(into, &layers).await;
         sample_streams(into, &layers);
         sample_partitions(into, &layers.partitions.statistics());
         sample_ranges(into, &layers);
     }
+}
+
+async fn sample_disk(into: &Metrics, layers: &Layers) {
+    let shown = |bytes: Option<u64>| bytes.filter(|bytes| *bytes < ENDLESS_BYTES).unwrap_or(0);
+    into.gauge(&FREE, &[]).set(shown(layers.disk.free_bytes().await.ok()));
+    into.gauge(&TOTAL, &[]).set(shown(layers.disk.total_bytes().await.ok()));
 }
 
 fn sample_streams(into: &Metrics, layers: &Layers) {

@@ -1,5 +1,6 @@
 //! The command line as typed, with its help texts. `configuration` checks what it means.
 
+pub(crate) mod admin_arguments;
 pub(crate) mod byte_size;
 pub(crate) mod sas_arguments;
 pub(crate) mod shard_arguments;
@@ -8,6 +9,7 @@ pub(crate) mod shard_home_arguments;
 pub(crate) mod shard_move_arguments;
 pub(crate) mod stress_arguments;
 
+use crate::arguments::admin_arguments::AdminArguments;
 use crate::arguments::byte_size::parse_byte_size;
 use crate::arguments::sas_arguments::SasArguments;
 use crate::arguments::shard_arguments::ShardCommand;
@@ -31,6 +33,7 @@ Examples:
   larimar serve --data /srv/larimar --host 0.0.0.0 --accounts-file accounts --tls-cert c.pem --tls-key k.pem
   larimar --in-memory --simulate azure        serve with the limits and page boundaries of the live service
   larimar --config /etc/larimar.toml          serve as the file says; larimar config example prints one
+  larimar admin status                        tell how the server on this machine is
   larimar check /srv/larimar                  tell what is damaged in a folder that no server holds
   larimar repair /srv/larimar --apply         make it whole, and tell what is lost
   larimar sas --resource blob/c/b --permissions r   a signature that reads one blob
@@ -63,6 +66,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Run the server (what happens without a command, too)
     Serve(Box<ServeArguments>),
+    /// Look at a server that runs, and change how it runs, through its admin side
+    Admin(Box<AdminArguments>),
     /// Read a data folder that no server holds, and tell what is damaged; nothing is changed
     ///
     /// Ends with 0 if the folder is healthy, 3 if something is damaged, 1 if it could not be looked at.
@@ -127,6 +132,10 @@ pub(crate) struct CheckArguments {
     /// The data folder
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
+
+    /// Do not tell how far it is
+    #[arg(long)]
+    pub(crate) quiet: bool,
 }
 
 /// Arguments of `larimar repair`.
@@ -140,6 +149,10 @@ pub(crate) struct RepairArguments {
     #[arg(long)]
     pub(crate) apply: bool,
 
+    /// Do not tell how far it is
+    #[arg(long)]
+    pub(crate) quiet: bool,
+
     /// Write the plan, or with --apply what was done, to this file as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -149,6 +162,7 @@ pub(crate) struct RepairArguments {
 #[derive(Debug)]
 pub(crate) enum Chore {
     Serve(Box<ServeArguments>),
+    Admin(Box<AdminArguments>),
     Check(CheckArguments),
     Repair(RepairArguments),
     Config(ConfigCommand),
@@ -176,6 +190,7 @@ impl Arguments {
     pub(crate) fn chore(self) -> Chore {
         match self.command {
             Some(Command::Serve(serve)) => Chore::Serve(serve),
+            Some(Command::Admin(admin)) => Chore::Admin(admin),
             Some(Command::Check(check)) => Chore::Check(check),
             Some(Command::Repair(repair)) => Chore::Repair(repair),
             Some(Command::Config(config)) => Chore::Config(config),
@@ -231,6 +246,8 @@ pub(crate) struct ServeArguments {
     pub(crate) sizes: SizeArguments,
     #[command(flatten, next_help_heading = "Simulation")]
     pub(crate) simulation: SimulationArguments,
+    #[command(flatten, next_help_heading = "Access log")]
+    pub(crate) access: AccessLogArguments,
 }
 
 /// Where else settings are, and what is logged.
@@ -244,6 +261,23 @@ pub(crate) struct SettingsArguments {
     /// What is logged: off, error, warn, info, debug or trace, or several such as warn,partition=debug
     #[arg(long, value_name = "LEVELS", default_value = log::USUAL)]
     pub(crate) log: String,
+}
+
+/// What is logged of requests.
+#[derive(Debug, Args)]
+pub(crate) struct AccessLogArguments {
+    /// A line of JSON for each request goes to this file, or with - to standard output
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) access_log: Option<PathBuf>,
+
+    /// The file is put aside as FILE.1 once it has so many bytes, and four such files are kept; 0: never
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_byte_size)]
+    pub(crate) access_log_size: u64,
+
+    /// Requests that take so many milliseconds are slow: larimar admin slow prints those of late, and --log
+    /// info logs them; 0: none are
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 0)]
+    pub(crate) slow_requests: u64,
 }
 
 /// Where the data is.
@@ -281,9 +315,20 @@ pub(crate) struct AddressArguments {
     #[arg(long, value_name = "PORT", default_value_t = 10002)]
     pub(crate) table_port: u16,
 
-    /// Port of the admin side, on this machine only: /health, /ready, /version, /metrics; none: it is off
+    /// Address that the admin side listens on; beyond this machine it needs --tls-cert, and every request a
+    /// token
+    #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
+    pub(crate) admin_host: String,
+
+    /// Port of the admin side: /health, /ready, /version, /metrics, and what larimar admin uses; none: it is
+    /// off
     #[arg(long, value_name = "PORT|none", default_value_t = AdminPort(Some(10010)), value_parser = AdminPort::parse)]
     pub(crate) admin_port: AdminPort,
+
+    /// File with the tokens of the admin side, made if it is missing. Without it DIR/admin-tokens of --data;
+    /// with --in-memory a file that the start prints and the end removes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) admin_token_file: Option<PathBuf>,
 }
 
 /// Where the admin side listens, if it does.
@@ -398,12 +443,17 @@ pub(crate) fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         // Its text is a whole page of help.
         let text = error.to_string();
-        for command in ["larimar shard map", "larimar shard"] {
+        for command in ["larimar shard map", "larimar shard", "larimar admin token", "larimar admin"] {
             if text.contains(&format!("Usage: {command} ")) {
                 return format!("{command} does nothing alone; {command} --help lists its commands");
             }
         }
         return "larimar config does nothing alone: give check, show or example".to_owned();
+    }
+    if error.kind() == ErrorKind::MissingSubcommand
+        && let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand)
+    {
+        return format!("{command} does nothing alone; {command} --help lists its commands");
     }
     let mut text = error.to_string();
     for kind in [ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
@@ -454,6 +504,9 @@ mod tests {
             (&["--range-size", "1.5GiB"], "--range-size"),
             (&["check"], "DIR"),
             (&["config"], "check, show or example"),
+            (&["admin"], "larimar admin does nothing alone"),
+            (&["admin", "--json"], "larimar admin does nothing alone"),
+            (&["admin", "token"], "larimar admin token does nothing alone"),
             (&["repair", "--apply"], "DIR"),
             (&["--in-memory", "--data", "x"], "--in-memory"),
             (&["--tls-cert", "x"], "--tls-key"),

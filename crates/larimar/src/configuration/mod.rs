@@ -7,7 +7,8 @@ mod machine_memory;
 pub(crate) mod memory_shares;
 pub(crate) mod simulation;
 
-use crate::arguments::{OauthMode, ServeArguments};
+use crate::access_log::{AccessSettings, AccessTarget};
+use crate::arguments::{AccessLogArguments, OauthMode, ServeArguments};
 use crate::configuration::accounts::{AccountsDigest, AccountsError, GivenAccounts, given_accounts};
 use crate::configuration::certificate::{Certificate, CertificateError};
 use crate::configuration::simulation::{SimulateError, Simulated};
@@ -21,6 +22,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::time::Duration;
 use stream::{IN_MEMORY_SEGMENT_SIZE_BYTES, StreamSettings};
 
 /// Flags that more than one mistake names.
@@ -28,6 +30,8 @@ pub(crate) const BLOB_PORT_FLAG: &str = "--blob-port";
 pub(crate) const QUEUE_PORT_FLAG: &str = "--queue-port";
 pub(crate) const TABLE_PORT_FLAG: &str = "--table-port";
 pub(crate) const ADMIN_PORT_FLAG: &str = "--admin-port";
+const HOST_FLAG: &str = "--host";
+const ADMIN_HOST_FLAG: &str = "--admin-host";
 
 /// Where the data lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,8 +59,18 @@ pub(crate) struct ServiceAddresses {
     pub(crate) blob: SocketAddr,
     pub(crate) queue: SocketAddr,
     pub(crate) table: SocketAddr,
-    /// The port of the admin side, if it is on.
-    pub(crate) admin_port: Option<u16>,
+    /// The admin side, if it is on.
+    pub(crate) admin: Option<AdminAddress>,
+}
+
+/// The admin side.
+#[derive(Clone, Debug)]
+pub(crate) struct AdminAddress {
+    pub(crate) address: SocketAddr,
+    /// What was given, if others than this machine reach it: then connections are encrypted.
+    pub(crate) beyond: Option<String>,
+    /// The file with its tokens, if one was given.
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 /// A host as it was given, and the address that it has.
@@ -83,9 +97,17 @@ pub(crate) struct Configuration {
     pub(crate) partitions: PartitionSettings,
     /// With it connections are encrypted.
     pub(crate) tls: Option<Certificate>,
+    pub(crate) process: ProcessSettings,
+    pub(crate) development: DevelopmentSettings,
+}
+
+/// How the process works, apart from its layers.
+#[derive(Debug)]
+pub(crate) struct ProcessSettings {
     /// Whether each worker thread keeps to a core.
     pub(crate) pin_workers: bool,
-    pub(crate) development: DevelopmentSettings,
+    /// What is logged of requests.
+    pub(crate) access: AccessSettings,
 }
 
 /// What is for development and tests only.
@@ -111,10 +133,14 @@ impl Configuration {
 pub(crate) enum ConfigurationError {
     #[error("--versioned-account {0}: there is no account of this name")]
     UnknownAccount(String),
-    #[error("--host {host}: {why}; give an IP address or a host name of this machine")]
-    Host { host: String, why: String },
-    #[error("--host: the address is missing; give an IP address or a host name of this machine")]
-    NoHost,
+    #[error("{flag} {host}: {why}; give an IP address or a host name of this machine")]
+    Host { flag: &'static str, host: String, why: String },
+    #[error("{flag}: the address is missing; give an IP address or a host name of this machine")]
+    NoHost { flag: &'static str },
+    #[error(
+        "--admin-host {0}: others than this machine reach it there, so it needs --tls-cert and --tls-key"
+    )]
+    AdminInTheClear(String),
     #[error("{first} and {second} are both {port}, and two services can't share a port; 0 picks a free one")]
     SharedPort { first: &'static str, second: &'static str, port: u16 },
     #[error(
@@ -174,6 +200,7 @@ impl Configuration {
         if arguments.storage.data.as_os_str().is_empty() {
             return Err(ConfigurationError::NoDataFolder);
         }
+        let admin = given_admin(&arguments, tls.is_some())?;
         check_ports(&arguments)?;
         check_ready_file(&arguments)?;
         let simulated = arguments.simulation.simulate.as_deref().map(Simulated::read).transpose()?;
@@ -187,7 +214,7 @@ impl Configuration {
                 blob: SocketAddr::new(host.address, arguments.addresses.blob_port),
                 queue: SocketAddr::new(host.address, arguments.addresses.queue_port),
                 table: SocketAddr::new(host.address, arguments.addresses.table_port),
-                admin_port: arguments.addresses.admin_port.0,
+                admin,
                 host,
             },
             accounts,
@@ -198,7 +225,10 @@ impl Configuration {
             streams,
             partitions,
             tls,
-            pin_workers: arguments.sizes.pin_workers,
+            process: ProcessSettings {
+                pin_workers: arguments.sizes.pin_workers,
+                access: given_access(&arguments.access),
+            },
             development: DevelopmentSettings {
                 oauth: arguments.security.oauth,
                 takes_customer_keys: arguments.security.unencrypted_customer_keys,
@@ -256,6 +286,32 @@ fn given_certificate(arguments: &ServeArguments) -> Result<Option<Certificate>, 
     }
 }
 
+fn given_access(arguments: &AccessLogArguments) -> AccessSettings {
+    let target = arguments.access_log.clone().map(|path| match path.as_os_str() == "-" {
+        true => AccessTarget::StandardOutput,
+        false => AccessTarget::File(path),
+    });
+    let slow_from =
+        Some(Duration::from_millis(arguments.slow_requests)).filter(|slow_from| !slow_from.is_zero());
+    AccessSettings { target, file_size_bytes_max: arguments.access_log_size, slow_from }
+}
+
+/// Where the admin side listens, if it is on: beyond this machine only encrypted.
+fn given_admin(
+    arguments: &ServeArguments,
+    encrypts: bool,
+) -> Result<Option<AdminAddress>, ConfigurationError> {
+    let Some(port) = arguments.addresses.admin_port.0 else { return Ok(None) };
+    let given = arguments.addresses.admin_host.clone();
+    let address = address_of(ADMIN_HOST_FLAG, &given)?;
+    let beyond = (!is_loopback(address)).then_some(given);
+    if let Some(given) = beyond.as_ref().filter(|_| !encrypts) {
+        return Err(ConfigurationError::AdminInTheClear(given.clone()));
+    }
+    let token_file = arguments.addresses.admin_token_file.clone();
+    Ok(Some(AdminAddress { address: SocketAddr::new(address, port), beyond, token_file }))
+}
+
 /// Whether each service has a port of its own.
 fn check_ports(arguments: &ServeArguments) -> Result<(), ConfigurationError> {
     let ports = [
@@ -297,14 +353,14 @@ fn resolve(host: &str, known: Option<&Host>) -> Result<Host, ConfigurationError>
     if let Some(known) = known.filter(|known| known.given == host) {
         return Ok(known.clone());
     }
-    address_of(host).map(|address| Host { given: host.to_owned(), address })
+    address_of(HOST_FLAG, host).map(|address| Host { given: host.to_owned(), address })
 }
 
-fn address_of(host: &str) -> Result<IpAddr, ConfigurationError> {
+fn address_of(flag: &'static str, host: &str) -> Result<IpAddr, ConfigurationError> {
     if host.is_empty() {
-        return Err(ConfigurationError::NoHost);
+        return Err(ConfigurationError::NoHost { flag });
     }
-    let failed = |why: String| ConfigurationError::Host { host: host.to_owned(), why };
+    let failed = |why: String| ConfigurationError::Host { flag, host: host.to_owned(), why };
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse() {
         return Ok(address);
@@ -410,7 +466,9 @@ mod tests {
             (&[], &[("LARIMAR_ACCOUNTS", "")], "LARIMAR_ACCOUNTS is set but names no account"),
             (&[], &[("AZURITE_ACCOUNTS", " ; ")], "AZURITE_ACCOUNTS is set but names no account"),
             (&["--host", "256.1.1.1.1"], &[], "--host"),
-            (&["--host", ""], &[], "the address is missing"),
+            (&["--host", ""], &[], "--host: the address is missing"),
+            (&["--admin-host", ""], &[], "--admin-host: the address is missing"),
+            (&["--admin-host", "0.0.0.0"], &[], "--admin-host 0.0.0.0: others than this machine"),
             (&["--blob-port", "7", "--table-port", "7"], &[], "--blob-port and --table-port are both 7"),
             (&["--queue-port", "10002"], &[], "--queue-port and --table-port are both 10002"),
             (&["--ready-file", "/does/not/exist"], &[], "--ready-file /does/not/exist"),

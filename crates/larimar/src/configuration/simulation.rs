@@ -5,16 +5,15 @@
 
 use crate::apart::run_apart;
 use crate::bounded_file::read_text_bounded;
-use crate::output::log::announce;
 use base::nearest::nearest;
 use front_end::{PROFILES, Simulation, SimulationSettings, parse_rule_file};
+use parking_lot::Mutex;
 use settings_file::{FILE_SIZE_BYTES_MAX, SettingsFileError};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::signal::unix::Signal;
 
 /// Why nothing can be simulated.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +44,8 @@ pub(crate) struct Simulated {
     settings: SimulationSettings,
     /// The name that was given.
     pub(crate) given: OsString,
+    /// What is in force now.
+    in_force: Arc<Mutex<String>>,
     file: Option<PathBuf>,
     /// How often the file was read again: of equal lines the log leaves out all but one in some seconds.
     read_again_count: AtomicU64,
@@ -61,7 +62,8 @@ impl Simulated {
             (None, Some(path)) => read_rules(path)?,
         };
         let (simulation, given) = (Arc::new(Simulation::new(settings.clone())), given.to_owned());
-        Ok(Simulated { simulation, settings, given, file, read_again_count: AtomicU64::new(0) })
+        let in_force = Arc::new(Mutex::new(given.display().to_string()));
+        Ok(Simulated { simulation, settings, given, in_force, file, read_again_count: AtomicU64::new(0) })
     }
 
     /// Whether there is a file that SIGHUP has read again.
@@ -72,34 +74,64 @@ impl Simulated {
     /// From now on what `read` has read is in force.
     pub(crate) fn adopt(&self, read: Simulated) {
         self.simulation.replace_settings(read.settings);
+        *self.in_force.lock() = read.given.display().to_string();
     }
 
-    /// Reads the file again with each signal: for a server without a file of settings.
-    pub(crate) async fn follow(&self, signal: &mut Signal) -> std::convert::Infallible {
-        loop {
-            signal.recv().await;
-            let Some(path) = self.file.clone() else { continue };
-            let (path, read) = run_apart(move || {
-                let read = read_rules(&path);
-                (path, read)
-            })
-            .await;
-            announce(&self.adopt_rules(&path, read));
-        }
+    /// What the admin side has of it.
+    pub(crate) fn control(&self) -> SimulationControl {
+        SimulationControl { simulation: self.simulation.clone(), in_force: self.in_force.clone() }
+    }
+
+    /// Reads the file again: for a server without a file of settings.
+    pub(crate) async fn read_again(&self) -> Result<String, String> {
+        let Some(path) = self.file.clone() else { return Err("there is no file of rules".to_owned()) };
+        let (path, read) = run_apart(move || {
+            let read = read_rules(&path);
+            (path, read)
+        })
+        .await;
+        self.adopt_rules(&path, read)
     }
 
     /// Puts rules in force that were read again; says so, or why not.
-    fn adopt_rules(&self, path: &Path, read: Result<SimulationSettings, SimulateError>) -> String {
+    fn adopt_rules(
+        &self,
+        path: &Path,
+        read: Result<SimulationSettings, SimulateError>,
+    ) -> Result<String, String> {
         let count = self.read_again_count.fetch_add(1, Ordering::Relaxed) + 1;
         match read {
             Ok(settings) => {
                 self.simulation.replace_settings(settings);
-                format!("{}: the rules were read again ({count}.) and are in force", path.display())
+                *self.in_force.lock() = self.given.display().to_string();
+                Ok(format!("{}: the rules were read again ({count}.) and are in force", path.display()))
             }
             Err(error) => {
-                format!("the rules were read again ({count}.), those from before stay in force: {error}")
+                Err(format!("the rules were read again ({count}.), those from before stay in force: {error}"))
             }
         }
+    }
+}
+
+/// The simulation of a server that runs, as the admin side changes it.
+#[derive(Clone, Debug)]
+pub(crate) struct SimulationControl {
+    simulation: Arc<Simulation>,
+    in_force: Arc<Mutex<String>>,
+}
+
+impl SimulationControl {
+    /// The profile or file that is in force.
+    pub(crate) fn given(&self) -> String {
+        self.in_force.lock().clone()
+    }
+
+    /// Simulates this profile until the settings or rules are read again. False: there is no such profile.
+    pub(crate) fn set_profile(&self, name: &str) -> bool {
+        let Some(settings) = SimulationSettings::profile(name) else { return false };
+        self.simulation.replace_settings(settings);
+        *self.in_force.lock() = name.to_owned();
+        true
     }
 }
 
@@ -148,10 +180,10 @@ mod tests {
             refused.ends_with("line 2: the file has no key \"profil\"; did you mean profile?"),
             "{refused}"
         );
-        from_file.adopt_rules(&path, read_rules(&path));
+        assert!(from_file.adopt_rules(&path, read_rules(&path)).is_err());
         assert_eq!(format!("{:?}", from_file.simulation.describe()), before);
         std::fs::write(&path, "").expect("a file");
-        from_file.adopt_rules(&path, read_rules(&path));
+        assert!(from_file.adopt_rules(&path, read_rules(&path)).is_ok());
         assert_ne!(format!("{:?}", from_file.simulation.describe()), before);
         std::fs::write(&path, [0xff, 0xfe]).expect("a file");
         assert!(read(path.as_os_str()).is_err());

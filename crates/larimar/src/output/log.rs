@@ -64,6 +64,7 @@ pub(crate) fn check_levels(place: &str, value: &OsStr) -> Result<(), LogError> {
 type Written<W> = tracing_subscriber::fmt::Subscriber<DefaultFields, Lines, LevelFilter, W>;
 
 /// Changes what is logged.
+#[derive(Clone)]
 pub(crate) struct LogControl {
     handle: reload::Handle<Targets, Written<fn() -> Stderr>>,
 }
@@ -73,6 +74,11 @@ impl LogControl {
     pub(crate) fn replace(&self, levels: Targets) {
         // It can only fail when the log has ended, with the program.
         let _ = self.handle.reload(levels);
+    }
+
+    /// What is logged.
+    pub(crate) fn levels(&self) -> String {
+        self.handle.with_current(Targets::to_string).unwrap_or_default()
     }
 }
 
@@ -166,6 +172,15 @@ where
             count => writeln!(writer, " {line} (and {count} times more since this was last told)"),
         }
     }
+}
+
+/// A log that nobody reads, whose levels can be changed.
+#[cfg(test)]
+pub(crate) fn control_for_tests() -> LogControl {
+    let (filter, handle) = reload::Layer::new(Targets::new());
+    // The handle only works as long as there is a filter.
+    Box::leak(Box::new(filter));
+    LogControl { handle }
 }
 
 #[cfg(test)]

@@ -13,24 +13,33 @@ use front_end::{SasResourceType, SasScope, SasService, SasTerms, make_sas};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long the signatures live that are printed at the start.
 const START_SAS_LIVES_FOR: Duration = Duration::from_secs(7 * 86_400);
 
+/// Where the admin side listens.
+#[derive(Clone, Debug)]
+pub(crate) struct AdminPlace {
+    pub(crate) address: SocketAddr,
+    pub(crate) scheme: &'static str,
+    /// The file with its tokens, if there are any.
+    pub(crate) token_file: Option<PathBuf>,
+}
+
 /// Where the services listen.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Addresses {
     pub(crate) blob: SocketAddr,
     pub(crate) queue: SocketAddr,
     pub(crate) table: SocketAddr,
     /// Of the admin side, if it is there.
-    pub(crate) admin: Option<SocketAddr>,
+    pub(crate) admin: Option<AdminPlace>,
 }
 
 /// Says where the server listens and how to connect.
-pub(crate) fn started(configuration: &Configuration, addresses: Addresses, sas: Option<&StartSas>) {
+pub(crate) fn started(configuration: &Configuration, addresses: &Addresses, sas: Option<&StartSas>) {
     // A closed standard output is no reason to stop serving.
     let _ = std::io::stdout().write_all(started_text(configuration, addresses, sas).as_bytes());
 }
@@ -48,7 +57,7 @@ pub(crate) struct StartSas {
 impl StartSas {
     /// Only of the development account, and only where nobody else reaches the server: its key is public
     /// anyway, but what a start prints may go to a log that others read.
-    pub(crate) fn new(configuration: &Configuration, addresses: Addresses, now: Ticks) -> Option<Self> {
+    pub(crate) fn new(configuration: &Configuration, addresses: &Addresses, now: Ticks) -> Option<Self> {
         let are_local =
             [addresses.blob, addresses.queue, addresses.table].iter().all(|at| is_loopback(at.ip()));
         if !configuration.development_account || !are_local {
@@ -78,7 +87,7 @@ impl StartSas {
     }
 }
 
-fn started_text(configuration: &Configuration, addresses: Addresses, sas: Option<&StartSas>) -> String {
+fn started_text(configuration: &Configuration, addresses: &Addresses, sas: Option<&StartSas>) -> String {
     let mut text = format!("Larimar {}\n", env!("CARGO_PKG_VERSION"));
     let name = configuration.accounts.names().next().unwrap_or(DEVELOPMENT_ACCOUNT_NAME);
     let scheme = configuration.scheme();
@@ -95,8 +104,14 @@ fn started_text(configuration: &Configuration, addresses: Addresses, sas: Option
     let _ = writeln!(text, "  blob   {blob}");
     let _ = writeln!(text, "  queue  {queue}");
     let _ = writeln!(text, "  table  {table}");
-    if let Some(admin) = addresses.admin {
-        let _ = writeln!(text, "  admin  http://{admin} (/health, /ready, /version, /metrics)");
+    if let Some(AdminPlace { address, scheme, token_file }) = &addresses.admin {
+        let _ = writeln!(
+            text,
+            "  admin  {scheme}://{address} (/health, /ready, /version, /metrics; larimar admin)"
+        );
+        if let Some(token_file) = token_file {
+            let _ = writeln!(text, "         tokens in {}", token_file.display());
+        }
     }
     let key = if configuration.development_account { DEVELOPMENT_ACCOUNT_KEY } else { "<your key>" };
     let _ = writeln!(
@@ -193,7 +208,7 @@ fn is_replaceable(path: &Path) -> std::io::Result<Option<bool>> {
 pub(crate) fn write_ready_file(
     path: &Path,
     configuration: &Configuration,
-    addresses: Addresses,
+    addresses: &Addresses,
     sas: Option<&StartSas>,
 ) -> Result<(), String> {
     let mut content = serde_json::json!({
@@ -202,8 +217,11 @@ pub(crate) fn write_ready_file(
         "table": format!("{}://{}", configuration.scheme(), addresses.table),
         "pid": std::process::id(),
     });
-    if let Some(admin) = addresses.admin {
-        content["admin"] = format!("http://{admin}").into();
+    if let Some(admin) = &addresses.admin {
+        content["admin"] = format!("{}://{}", admin.scheme, admin.address).into();
+        if let Some(token_file) = &admin.token_file {
+            content["admin_token_file"] = token_file.display().to_string().into();
+        }
     }
     if let Some(StartSas { blob, queue, table, .. }) = sas {
         content["sas"] = serde_json::json!({ "blob": blob, "queue": queue, "table": table });
@@ -229,7 +247,7 @@ mod tests {
         let address = address.parse().unwrap();
         let addresses = Addresses { blob: address, queue: address, table: address, admin: None };
         let now = service::parse_date_time("2026-11-26T10:00:00.5Z").unwrap();
-        started_text(&configuration, addresses, StartSas::new(&configuration, addresses, now).as_ref())
+        started_text(&configuration, &addresses, StartSas::new(&configuration, &addresses, now).as_ref())
     }
 
     #[test]

@@ -7,6 +7,7 @@
 use crate::configuration::accounts::holds_account;
 use crate::settings::example;
 use crate::settings::merge::{Entry, Origin};
+use crate::settings::table::Change;
 use crate::settings::toml_text;
 use front_end::accounts::may_be_shown;
 use std::io::{self, Write};
@@ -42,29 +43,53 @@ pub(crate) fn print_shown(entries: &[Entry], file: Option<&Path>, out: &mut dyn 
 /// Columns before the origins, unless a line is longer.
 const WIDTH_MAX: usize = 60;
 
-fn shown(entry: &Entry, file: Option<&Path>) -> (String, String) {
-    let setting = entry.setting;
-    let note = entry.note().map_or_else(String::new, |note| format!("; {note}"));
-    if entry.values.is_empty() {
-        return (format!("# {} is not set", setting.key), format!("{}{note}", setting.unset));
+/// A setting as people and programs may see it: without keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ShownSetting {
+    pub(crate) key: &'static str,
+    /// As it stands in a file; `None`: it is not set.
+    pub(crate) value: Option<String>,
+    /// Where it comes from; of one that is not set, what that means.
+    pub(crate) origin: String,
+    pub(crate) change: Change,
+}
+
+impl ShownSetting {
+    /// Of this entry, of a server with this file of settings.
+    pub(crate) fn of(entry: &Entry, file: Option<&Path>) -> Self {
+        let setting = entry.setting;
+        let note = entry.note().map_or_else(String::new, |note| format!("; {note}"));
+        let (key, change) = (setting.key, setting.change);
+        if entry.values.is_empty() {
+            return ShownSetting { key, value: None, origin: format!("{}{note}", setting.unset), change };
+        }
+        let texts = entry.values.iter().map(|value| value.to_string_lossy());
+        let values: Vec<String> = match key {
+            "accounts" => texts.flat_map(|text| account_names(&text)).collect(),
+            // An account in the place of its name.
+            "versioned_accounts" => texts.map(|text| hidden_unless(may_be_shown(&text), &text)).collect(),
+            // Or of the file that holds it.
+            "accounts_file" => texts.map(|text| hidden_unless(!holds_account(&text), &text)).collect(),
+            _ => texts.map(|text| text.into_owned()).collect(),
+        };
+        let origin = match (&entry.origin, file) {
+            (Origin::File { line }, Some(file)) => format!("{} line {line}", file.display()),
+            (Origin::File { line }, None) => format!("line {line}"),
+            (Origin::Variable(variable), _) => variable.clone(),
+            (Origin::Flag, _) => setting.flag.to_owned(),
+            (Origin::Default, _) => "default".to_owned(),
+        };
+        let value = Some(toml_text::value(setting.kind, &values));
+        ShownSetting { key, value, origin: origin + &note, change }
     }
-    let texts = entry.values.iter().map(|value| value.to_string_lossy());
-    let values: Vec<String> = match setting.key {
-        "accounts" => texts.flat_map(|text| account_names(&text)).collect(),
-        // An account in the place of its name.
-        "versioned_accounts" => texts.map(|text| hidden_unless(may_be_shown(&text), &text)).collect(),
-        // Or of the file that holds it.
-        "accounts_file" => texts.map(|text| hidden_unless(!holds_account(&text), &text)).collect(),
-        _ => texts.map(|text| text.into_owned()).collect(),
-    };
-    let origin = match (&entry.origin, file) {
-        (Origin::File { line }, Some(file)) => format!("{} line {line}", file.display()),
-        (Origin::File { line }, None) => format!("line {line}"),
-        (Origin::Variable(variable), _) => variable.clone(),
-        (Origin::Flag, _) => setting.flag.to_owned(),
-        (Origin::Default, _) => "default".to_owned(),
-    };
-    (format!("{} = {}", setting.key, toml_text::value(setting.kind, &values)), origin + &note)
+}
+
+fn shown(entry: &Entry, file: Option<&Path>) -> (String, String) {
+    let ShownSetting { key, value, origin, .. } = ShownSetting::of(entry, file);
+    match value {
+        None => (format!("# {key} is not set"), origin),
+        Some(value) => (format!("{key} = {value}"), origin),
+    }
 }
 
 fn hidden_unless(may_be_shown: bool, text: &str) -> String {

@@ -1,4 +1,5 @@
-//! SIGHUP with a file of settings: it is read again, and what can change at run time is in force then.
+//! SIGHUP, or a request of the admin side, with a file of settings: it is read again, and what can change at
+//! run time is in force then. Without such a file it is one of rules that is read again.
 //!
 //! What always holds: all or none. Everything is read and checked before anything changes; a mistake leaves
 //! the values from before, and is one line of the log. Settings that need a restart are named, and named
@@ -12,11 +13,14 @@ use crate::configuration::certificate::Certificate;
 use crate::configuration::simulation::Simulated;
 use crate::configuration::{Configuration, DevelopmentSettings, Host};
 use crate::output::log::{self, LogControl, announce};
+use crate::settings::command::ShownSetting;
+use crate::settings::live::{ReloadOutcome, SettingsControl};
 use crate::settings::merge::Entry;
 use crate::settings::sources::{Gathered, Sources};
 use crate::settings::table::Change;
 use std::sync::Arc;
 use tokio::signal::unix::Signal;
+use tokio::sync::{mpsc, oneshot};
 use tracing_subscriber::filter::Targets;
 
 /// What can change while the server runs.
@@ -43,6 +47,9 @@ pub(crate) struct Reload {
     /// The host that the server listens on.
     host: Host,
     log: LogControl,
+    /// The admin side's hand to it.
+    control: SettingsControl,
+    requests: mpsc::Receiver<oneshot::Sender<ReloadOutcome>>,
     /// How often it was done: of equal lines the log leaves out all but one in some seconds.
     count: u64,
 }
@@ -56,7 +63,19 @@ impl Reload {
         log: LogControl,
     ) -> Self {
         let (accounts_file, host) = (configuration.accounts_file, configuration.addresses.host.clone());
-        Reload { sources: Arc::new(sources), entries, accounts_file, host, log, count: 0 }
+        let (control, requests) = SettingsControl::new(shown(&entries, &sources));
+        let sources = Arc::new(sources);
+        Reload { sources, entries, accounts_file, host, log, control, requests, count: 0 }
+    }
+
+    /// What the admin side has of the settings.
+    pub(crate) fn control(&self) -> SettingsControl {
+        self.control.clone()
+    }
+
+    /// What is logged.
+    pub(crate) fn log(&self) -> LogControl {
+        self.log.clone()
     }
 
     /// Whether there is a file to read again.
@@ -64,18 +83,47 @@ impl Reload {
         self.sources.file().is_some()
     }
 
-    /// Reads the file again with each signal.
-    pub(crate) async fn follow(&mut self, signal: &mut Signal, live: Live<'_>) -> std::convert::Infallible {
+    /// Reads the file again with each signal, if they come, and each request.
+    pub(crate) async fn follow(
+        &mut self,
+        mut signals: Option<Signal>,
+        live: Live<'_>,
+    ) -> std::convert::Infallible {
         loop {
-            signal.recv().await;
-            let (sources, host) = (self.sources.clone(), self.host.clone());
-            let read = run_apart(move || read(&sources, &host)).await;
-            self.count += 1;
-            let outcome = match read {
-                Ok(read) => format!(" and are in force{}", self.adopt(read, live).in_words()),
-                Err(mistake) => format!(", those from before stay in force: {mistake}"),
+            let request = tokio::select! {
+                () = next(&mut signals) => None,
+                request = self.requests.recv() => request,
             };
-            announce(&format!("the settings were read again ({}.){outcome}", self.count));
+            let outcome = if self.has_file() {
+                self.read_again(live).await
+            } else if let Some(simulated) = live.simulated.filter(|simulated| simulated.has_file()) {
+                simulated.read_again().await
+            } else {
+                Err("there is no file of settings: the server was started without --config".to_owned())
+            };
+            if self.has_file() || live.simulated.is_some() {
+                let (Ok(words) | Err(words)) = &outcome;
+                announce(words);
+            }
+            if let Some(request) = request {
+                // Who has gone does not want it.
+                let _ = request.send(outcome);
+            }
+        }
+    }
+
+    async fn read_again(&mut self, live: Live<'_>) -> ReloadOutcome {
+        let (sources, host) = (self.sources.clone(), self.host.clone());
+        let read = run_apart(move || read(&sources, &host)).await;
+        self.count += 1;
+        let again = format!("the settings were read again ({}.)", self.count);
+        match read {
+            Ok(read) => {
+                let plan = self.adopt(read, live);
+                self.control.note(shown(&self.entries, &self.sources));
+                Ok(format!("{again} and are in force{}", plan.in_words()))
+            }
+            Err(mistake) => Err(format!("{again}, those from before stay in force: {mistake}")),
         }
     }
 
@@ -108,6 +156,21 @@ impl Reload {
         }
         plan
     }
+}
+
+/// The next signal, if they come.
+async fn next(signals: &mut Option<Signal>) {
+    match signals {
+        Some(signals) => {
+            signals.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// The values as they may be shown.
+fn shown(entries: &[Entry], sources: &Sources) -> Arc<[ShownSetting]> {
+    entries.iter().map(|entry| ShownSetting::of(entry, sources.file())).collect()
 }
 
 /// Reads and checks everything, or says the first mistake. It may wait for a disk, and for a name server if

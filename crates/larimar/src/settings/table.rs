@@ -70,7 +70,7 @@ const PLAIN: Setting = Setting {
 };
 
 /// All settings, in the order of the documentation.
-pub(crate) static SETTINGS: [Setting; 23] = [
+pub(crate) static SETTINGS: [Setting; 28] = [
     Setting {
         group: "Data",
         key: "data",
@@ -142,13 +142,35 @@ pub(crate) static SETTINGS: [Setting; 23] = [
     },
     Setting {
         group: "Addresses",
+        key: "admin_host",
+        flag: "--admin-host",
+        operand: "HOST",
+        default: "127.0.0.1",
+        meaning: "address that the admin side listens on, as host. Beyond this machine it needs tls_cert, and every \
+                  request a token",
+        ..PLAIN
+    },
+    Setting {
+        group: "Addresses",
         key: "admin_port",
         flag: "--admin-port",
         operand: "PORT",
         kind: Kind::PortOrNone,
         default: "10010",
-        meaning: "port of the admin side, on 127.0.0.1 only; taken: the server starts all the same, and warns; 0 picks \
-                  a free one, none turns it off",
+        meaning: "port of the admin side; taken: the server starts all the same, and warns; 0 picks a free one, none \
+                  turns it off",
+        ..PLAIN
+    },
+    Setting {
+        group: "Addresses",
+        key: "admin_token_file",
+        flag: "--admin-token-file",
+        operand: "FILE",
+        kind: Kind::Path,
+        unset: "admin-tokens in the data folder; in memory a file of its own that the start prints and the end removes",
+        example: "/etc/larimar/admin-tokens",
+        meaning: "file with the tokens of the admin side, a line ROLE TOKEN for each of read, operate and admin; made, \
+                  for the user of the server alone (0600), if it is missing",
         ..PLAIN
     },
     Setting {
@@ -326,6 +348,42 @@ pub(crate) static SETTINGS: [Setting; 23] = [
         default: "warn",
         change: Change::AtRunTime,
         meaning: "what is logged to standard error, such as info or warn,partition=debug",
+        ..PLAIN
+    },
+    Setting {
+        group: "Log",
+        key: "access_log",
+        flag: "--access-log",
+        operand: "FILE|-",
+        kind: Kind::Path,
+        unset: "no request is logged",
+        example: "/var/log/larimar/access.log",
+        meaning: "a line of JSON for each request goes to this file, or with - to standard output. SIGUSR1 has the \
+                  file opened again",
+        ..PLAIN
+    },
+    Setting {
+        group: "Log",
+        key: "access_log_size",
+        flag: "--access-log-size",
+        operand: "SIZE",
+        kind: Kind::Size { least: 0 },
+        unit: "bytes",
+        default: "64MiB",
+        meaning: "the file of the access log is put aside as FILE.1 once it has so many bytes; four such files are \
+                  kept; 0: never",
+        ..PLAIN
+    },
+    Setting {
+        group: "Log",
+        key: "slow_requests",
+        flag: "--slow-requests",
+        operand: "MILLISECONDS",
+        kind: Kind::Whole { least: 0, most: None },
+        unit: "milliseconds",
+        default: "0",
+        meaning: "requests that take so long are slow: larimar admin slow prints the last 128, and log info logs them; \
+                  0: none are",
         ..PLAIN
     },
 ];

@@ -1,4 +1,5 @@
 //! A server that runs beside a test, for tests that change its files, send it signals and follow its log.
+#![allow(dead_code)] // No test uses all of it.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -64,7 +65,20 @@ impl Server {
     }
 
     pub(crate) fn hang_up(&self) {
-        kill_process(Pid::from_child(&self.process), Signal::HUP).expect("a process");
+        self.signal(Signal::HUP);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).expect("a process");
+    }
+
+    /// Has it stop, and gives all that it has logged since somebody has looked.
+    pub(crate) fn stop_and_log(mut self) -> String {
+        self.signal(Signal::TERM);
+        // The lines end with the process.
+        let log: Vec<String> = self.lines.iter().collect();
+        assert!(self.process.wait().expect("a child").success(), "{log:?}");
+        log.join("\n")
     }
 
     /// Has it stop, and waits until it has.
@@ -93,9 +107,19 @@ impl Server {
         panic!("no line has {part:?}: {seen:?}");
     }
 
-    /// A signed address of the queues.
+    /// A text of the ready file.
+    pub(crate) fn ready(&self, key: &str) -> &str {
+        self.ready[key].as_str().unwrap_or_else(|| panic!("{key} is not in {}", self.ready))
+    }
+
+    /// A signed address of a service.
+    pub(crate) fn sas(&self, service: &str) -> &str {
+        self.ready["sas"][service].as_str().expect("an address")
+    }
+
+    /// That of the queues.
     pub(crate) fn queues(&self) -> &str {
-        self.ready["sas"]["queue"].as_str().expect("an address")
+        self.sas("queue")
     }
 }
 

@@ -50,8 +50,11 @@ impl PartitionServer {
         entries.extend(server.add_new_tables(&entries).await?);
         check_cover(&entries)?;
         let mut found = Vec::with_capacity(entries.len());
+        let metrics = &server.shared.metrics;
+        metrics.start_ranges.set(entries.len() as u64);
         for entry in &entries {
             found.push(server.read_range(entry).await?);
+            metrics.start_ranges_read.set(found.len() as u64);
         }
         let highest_id = server.remove_leftovers(&entries, &found, is_first_hand).await?;
         for (entry, found) in entries.into_iter().zip(found) {

@@ -54,6 +54,7 @@ impl RangePartition {
         read: ReadRange,
     ) -> Result<Arc<Self>, LoadError> {
         let loaded = read.take_over(&shared).await?;
+        shared.metrics.replayed.add(loaded.replayed);
         tracing::info!(
             table = table.name(),
             id,

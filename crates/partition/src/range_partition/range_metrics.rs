@@ -2,7 +2,7 @@
 //!
 //! What always holds: handles are made once, where the layer is opened.
 
-use base::metrics::{Counter, Family, Histogram, Metrics, Unit};
+use base::metrics::{Counter, Family, Gauge, Histogram, Metrics, Unit};
 
 static COMMIT: Family = Family::durations(
     "larimar_commit_seconds",
@@ -24,12 +24,30 @@ static FLUSHED: Family = Family::counter(
     "Bytes of memory tables that became checkpoints.",
 );
 
+static START_RANGES: Family =
+    Family::gauge("larimar_start_ranges", Unit::Count, &[], "Ranges that the last start had to load.");
+static START_RANGES_READ: Family = Family::gauge(
+    "larimar_start_ranges_read",
+    Unit::Count,
+    &[],
+    "Of these, those whose metadata, checkpoints and logs were read.",
+);
+static REPLAYED: Family = Family::counter(
+    "larimar_replayed_changes_total",
+    Unit::Count,
+    &[],
+    "Changes that starts have read again from commit logs.",
+);
+
 /// The metrics of all ranges.
 pub(crate) struct RangeMetrics {
     pub(crate) commit: Histogram,
     pub(crate) committed_bytes: Counter,
     pub(crate) flush: Histogram,
     pub(crate) flushed_bytes: Counter,
+    pub(crate) start_ranges: Gauge,
+    pub(crate) start_ranges_read: Gauge,
+    pub(crate) replayed: Counter,
 }
 
 impl RangeMetrics {
@@ -40,6 +58,9 @@ impl RangeMetrics {
             committed_bytes: metrics.counter(&COMMITTED, &[]),
             flush: metrics.histogram(&FLUSH, &[]),
             flushed_bytes: metrics.counter(&FLUSHED, &[]),
+            start_ranges: metrics.gauge(&START_RANGES, &[]),
+            start_ranges_read: metrics.gauge(&START_RANGES_READ, &[]),
+            replayed: metrics.counter(&REPLAYED, &[]),
         }
     }
 }

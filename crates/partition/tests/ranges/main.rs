@@ -7,6 +7,7 @@ mod broken_off;
 mod hand_over_copies;
 mod map_copy_refused;
 mod map_kept_twice;
+mod operate;
 mod range_changes;
 #[path = "../rows/mod.rs"]
 mod rows;

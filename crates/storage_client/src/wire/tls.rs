@@ -22,15 +22,15 @@ pub enum TlsRoots {
     Pem(Vec<u8>),
 }
 
-/// What handshakes need.
+/// What handshakes with servers need.
 #[derive(Clone)]
-pub(crate) struct Tls {
+pub struct Tls {
     connector: TlsConnector,
 }
 
 impl Tls {
     /// Reads the roots; an error says why they can't be used.
-    pub(crate) fn new(roots: &TlsRoots) -> Result<Self, String> {
+    pub fn new(roots: &TlsRoots) -> Result<Self, String> {
         let mut store = RootCertStore::empty();
         match roots {
             TlsRoots::System => {
@@ -63,8 +63,9 @@ impl Tls {
         Ok(Tls { connector: TlsConnector::from(Arc::new(config)) })
     }
 
-    /// Shakes hands with the server of that name.
-    pub(crate) async fn shake(&self, host: &str, socket: Box<dyn Socket>) -> io::Result<Box<dyn Socket>> {
+    /// Shakes hands with the server of that name, whose certificate has to be for it; the caller bounds the
+    /// time.
+    pub async fn shake(&self, host: &str, socket: Box<dyn Socket>) -> io::Result<Box<dyn Socket>> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, format!("{host} is no host name")))?;
         Ok(Box::new(self.connector.connect(name, socket).await?))

@@ -1,0 +1,34 @@
+//! What is logged of requests, and where to.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where lines go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AccessTarget {
+    /// Appended to this file.
+    File(PathBuf),
+    /// Standard output.
+    StandardOutput,
+}
+
+/// What is logged of requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AccessSettings {
+    /// Where lines go; `None`: nowhere.
+    pub(crate) target: Option<AccessTarget>,
+    /// Bytes after which a file is put aside; 0: never.
+    pub(crate) file_size_bytes_max: u64,
+    /// Requests that take so long are slow; `None`: none are.
+    pub(crate) slow_from: Option<Duration>,
+}
+
+impl fmt::Display for AccessTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AccessTarget::File(path) => path.display().fmt(f),
+            AccessTarget::StandardOutput => f.write_str("standard output"),
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The thread that writes the access log: it opens the file, appends, puts it aside when it is large, and
+//! opens it again when it was moved or removed.
+//!
+//! What always holds: a failure is one line of the log, and another one once it works again, with how many
+//! lines are lost; a file that is full holds whole lines only.
+
+use super::buffer::{LineBuffer, Waiting};
+use super::settings::AccessTarget;
+use crate::output::log::announce;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Duration;
+
+/// Lines are written after so long at the latest.
+const WRITE_EVERY: Duration = Duration::from_millis(200);
+/// Files that were put aside and are kept: FILE.1 is the latest.
+const KEPT_COUNT_MAX: u32 = 4;
+/// The end of the process waits so long for the last lines.
+const CLOSE_FOR_MAX: Duration = Duration::from_secs(2);
+/// Who asked for what is nobody else's matter.
+const OWN_FILE_MODE: u32 = 0o600;
+
+/// The thread, from outside.
+#[derive(Debug)]
+pub(super) struct WriterThread {
+    buffer: Arc<LineBuffer>,
+    reopens: Arc<AtomicBool>,
+    /// Disconnected when it has ended.
+    ended: Receiver<()>,
+}
+
+impl WriterThread {
+    pub(super) fn start(buffer: Arc<LineBuffer>, target: AccessTarget, size_max: u64) -> io::Result<Self> {
+        let reopens = Arc::new(AtomicBool::new(false));
+        let (sender, ended) = sync_channel(0);
+        let mut writer = Writer { target, size_max, file: None, lost: 0, has_failed: false };
+        let (lines, reopened) = (buffer.clone(), reopens.clone());
+        let run = move || {
+            let _sender = sender;
+            writer.run(&lines, &reopened);
+        };
+        std::thread::Builder::new().name("access-log".to_owned()).spawn(run)?;
+        Ok(WriterThread { buffer, reopens, ended })
+    }
+
+    pub(super) fn reopen(&self) {
+        self.reopens.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn close(self) {
+        self.buffer.close();
+        // A disk that does not answer holds up no end.
+        let _ = self.ended.recv_timeout(CLOSE_FOR_MAX);
+    }
+}
+
+/// A file that is open.
+struct Opened {
+    file: File,
+    size_bytes: u64,
+}
+
+struct Writer {
+    target: AccessTarget,
+    size_max: u64,
+    file: Option<Opened>,
+    /// Lines lost since it failed.
+    lost: u64,
+    has_failed: bool,
+}
+
+impl Writer {
+    fn run(&mut self, buffer: &LineBuffer, reopens: &AtomicBool) {
+        let mut memory = Vec::new();
+        loop {
+            let Waiting { mut bytes, lines, is_closed } = buffer.take(memory, WRITE_EVERY);
+            if reopens.swap(false, Ordering::Relaxed) {
+                self.file = None;
+            }
+            if lines > 0 {
+                match self.write(&bytes) {
+                    Ok(()) => {
+                        buffer.counts.written.add(lines);
+                        self.note_success();
+                    }
+                    Err(error) => {
+                        buffer.counts.lost.add(lines);
+                        self.note_failure(lines, &error);
+                    }
+                }
+            }
+            if is_closed {
+                return;
+            }
+            bytes.clear();
+            memory = bytes;
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let AccessTarget::File(path) = self.target.clone() else {
+            let mut out = io::stdout().lock();
+            out.write_all(bytes)?;
+            return out.flush();
+        };
+        if self.file.as_ref().is_some_and(|opened| !is_at(&path, &opened.file)) {
+            self.file = None;
+        }
+        let opened = match &mut self.file {
+            Some(opened) => opened,
+            None => self.file.insert(open(&path)?),
+        };
+        if let Err(error) = opened.file.write_all(bytes) {
+            // Half a line would spoil the next one, too. What can't be cut off is a device.
+            let _ = opened.file.set_len(opened.size_bytes);
+            return Err(error);
+        }
+        opened.size_bytes += bytes.len() as u64;
+        if self.size_max > 0 && opened.size_bytes >= self.size_max {
+            self.file = None;
+            put_aside(&path)?;
+        }
+        Ok(())
+    }
+
+    fn note_failure(&mut self, lines: u64, error: &io::Error) {
+        self.lost += lines;
+        if !self.has_failed {
+            self.has_failed = true;
+            announce(&format!(
+                "the access log ({}) can't be written, its lines are left out and counted until it can: {error}",
+                self.target
+            ));
+        }
+    }
+
+    fn note_success(&mut self) {
+        if std::mem::take(&mut self.has_failed) {
+            let lost = std::mem::take(&mut self.lost);
+            announce(&format!("the access log ({}) is written again; {lost} lines are lost", self.target));
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<Opened> {
+    let file = File::options().append(true).create(true).mode(OWN_FILE_MODE).open(path)?;
+    let size_bytes = file.metadata()?.len();
+    Ok(Opened { file, size_bytes })
+}
+
+/// Whether the path still names this file.
+fn is_at(path: &Path, file: &File) -> bool {
+    match (std::fs::metadata(path), file.metadata()) {
+        (Ok(named), Ok(open)) => (named.dev(), named.ino()) == (open.dev(), open.ino()),
+        _ => false,
+    }
+}
+
+/// Makes the file FILE.1, that one FILE.2, and so on; the oldest goes.
+fn put_aside(path: &Path) -> io::Result<()> {
+    let kept = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    for number in (1..KEPT_COUNT_MAX).rev() {
+        match std::fs::rename(kept(number), kept(number + 1)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    std::fs::rename(path, kept(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access_log::buffer::LineCounts;
+
+    fn writer(path: &Path, size_max: u64) -> Writer {
+        let target = AccessTarget::File(path.to_owned());
+        Writer { target, size_max, file: None, lost: 0, has_failed: false }
+    }
+
+    fn text(path: &Path) -> String {
+        std::fs::read_to_string(path).unwrap_or_default()
+    }
+
+    #[test]
+    fn files_are_put_aside_by_size_and_the_oldest_goes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("access.log");
+        let mut writer = writer(&path, 4);
+        for number in 0..8 {
+            writer.write(format!("a{number}\n").as_bytes()).expect("written");
+        }
+        assert_eq!(text(&path), "");
+        let aside = |number: u32| text(&folder.path().join(format!("access.log.{number}")));
+        assert_eq!([1, 2, 3, 4].map(aside), ["a6\na7\n", "a4\na5\n", "a2\na3\n", "a0\na1\n"]);
+        for number in 8..10 {
+            writer.write(format!("a{number}\n").as_bytes()).expect("written");
+        }
+        assert_eq!((aside(1), aside(4), aside(5)), ("a8\na9\n".into(), "a2\na3\n".into(), String::new()));
+    }
+
+    #[test]
+    fn a_file_that_was_moved_or_removed_is_made_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("access.log");
+        let mut writer = writer(&path, 0);
+        writer.write(b"one\n").expect("written");
+        std::fs::rename(&path, folder.path().join("moved")).expect("moved");
+        writer.write(b"two\n").expect("written");
+        assert_eq!((text(&folder.path().join("moved")), text(&path)), ("one\n".into(), "two\n".into()));
+        std::fs::remove_file(&path).expect("removed");
+        writer.write(b"three\n").expect("written");
+        assert_eq!(text(&path), "three\n");
+        let mode = std::fs::metadata(&path).expect("a file").mode();
+        assert_eq!(mode & 0o777, OWN_FILE_MODE);
+    }
+
+    #[test]
+    fn what_a_full_disk_refuses_is_lost_and_counted() {
+        let metrics = base::Metrics::default();
+        let buffer = LineBuffer::new(LineCounts::new(&metrics));
+        let mut writer = writer(Path::new("/dev/full"), 0);
+        buffer.push(b"one\n");
+        buffer.push(b"two\n");
+        buffer.close();
+        writer.run(&buffer, &AtomicBool::new(false));
+        assert_eq!((writer.lost, writer.has_failed), (2, true));
+        let folder = tempfile::tempdir().expect("a folder");
+        writer.target = AccessTarget::File(folder.path().join("access.log"));
+        writer.write(b"three\n").expect("written");
+        writer.note_success();
+        assert_eq!((writer.lost, writer.has_failed), (0, false));
+        assert!(self::writer(&folder.path().join("absent/access.log"), 0).write(b"x").is_err());
+    }
+}

@@ -1,0 +1,33 @@
+//! The audit log: a line of the log for each change that somebody made on the admin side, and for each try
+//! that was refused.
+//!
+//! What always holds: a line is logged whatever the level is, and holds no token.
+
+use super::tokens::Role;
+use crate::output::log::announce;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Numbers the lines: of equal ones the log leaves out all but one in some seconds.
+#[derive(Debug, Default)]
+pub(super) struct Audit {
+    count: AtomicU64,
+}
+
+impl Audit {
+    /// Somebody with this role did something; `outcome` is what came of it.
+    pub(super) fn note_change(&self, role: Role, peer: SocketAddr, what: &str, outcome: &str) {
+        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        announce(&format!(
+            "admin side ({number}.): {what} from {peer} with a token of role {}: {outcome}",
+            role.name()
+        ));
+    }
+
+    /// A wrong token came, the `tries`th of late. Its line is logged for powers of two only.
+    pub(super) fn note_wrong_token(&self, peer: SocketAddr, what: &str, tries: u32) {
+        if tries.is_power_of_two() {
+            announce(&format!("admin side: {what} from {peer} with a wrong token ({tries} of late)"));
+        }
+    }
+}
