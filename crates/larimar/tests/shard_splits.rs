@@ -1,5 +1,5 @@
-//! The worked examples of docs/sharding.md about splits, over SQLite files: hot rows apart from cold ones, and a
-//! card's code apart from its number. Each map is asked with its own schema.
+//! The worked examples of docs/sharding.md about splits, over SQLite files: hot rows apart from cold ones,
+//! and a card's code apart from its number. Each map is asked with its own schema.
 #![cfg(feature = "sqlite")]
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 

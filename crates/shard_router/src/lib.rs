@@ -90,5 +90,6 @@ pub use map::map_read::{LookupError, MapRead};
 pub use map::settings::MapSettings;
 pub use pool::connector::{ConnectError, MAP_FOR_MAX, ShardConnector};
 pub use pool::credentials::{CredentialError, CredentialProvider, ShardCredentials};
-pub use pool::pool::{Lease, PoolError};
+pub use pool::lease::Lease;
+pub use pool::pool::PoolError;
 pub use pool::settings::PoolSettings;

@@ -1,8 +1,9 @@
 //! A connection to a Postgres database, made when it is needed and made again when it broke.
 //!
 //! Sockets, tasks and the clock are handed in. What always holds: one transaction at a time on a connection;
-//! an operation ends in [`OPERATION_FOR_MAX`], or in the time that it names, and its connection is dropped if it ran out of time or was
-//! abandoned, so that nothing half done is left open; a password is neither printed nor in an error.
+//! an operation ends in [`OPERATION_FOR_MAX`], or in the time that it names, and its connection is dropped if
+//! it ran out of time or was abandoned, so that nothing half done is left open; a password is neither printed
+//! nor in an error.
 
 use crate::error::StoreError;
 use base::{BoxFuture, Clock, Connector, Socket, Spawner};

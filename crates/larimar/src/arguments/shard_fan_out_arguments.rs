@@ -26,7 +26,8 @@ pub(crate) struct WantedArguments {
     #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
 
-    /// Only rows that this holds for: COLUMN=VALUE, or another comparison: != < <= > >=; several must all hold
+    /// Only rows that this holds for: COLUMN=VALUE, or another comparison: != < <= > >=; several must all
+    /// hold
     #[arg(long = "where", value_name = "CONDITION")]
     pub(crate) conditions: Vec<String>,
 
@@ -74,7 +75,8 @@ pub(crate) struct FanOutBounds {
     #[arg(long)]
     pub(crate) partial: bool,
 
-    /// The longest wait for a shard: for each batch of rows, or for all of it if something is computed or sorted
+    /// The longest wait for a shard: for each batch of rows, or for all of it if something is computed or
+    /// sorted
     #[arg(
         long, value_name = "SECONDS", default_value_t = 30,
         value_parser = clap::value_parser!(u32).range(1..=86_400)

@@ -29,8 +29,9 @@ pub(crate) struct RowsArguments {
     #[arg(long, value_name = "FILE", env = "LARIMAR_SHARD_SCHEMA")]
     pub(crate) schema: PathBuf,
 
-    /// File with the connection strings of shards that are storage accounts: lines of NAME CONNECTION. Without a
-    /// line that of a shard is LARIMAR_SHARD_CONNECTION_NAME, with the shard's name in capitals and _ for -
+    /// File with the connection strings of shards that are storage accounts: lines of NAME CONNECTION.
+    /// Without a line that of a shard is LARIMAR_SHARD_CONNECTION_NAME, with the shard's name in capitals and
+    /// _ for -
     #[arg(long, value_name = "FILE")]
     pub(crate) connections: Option<PathBuf>,
 }

@@ -2,7 +2,7 @@
 //!
 //! What always holds: a connection string is in a file or in the environment, never in the map or an error.
 
-use super::connections;
+use super::connections::{self, Accounts};
 use super::homes::{COPY_TABLE, Opener};
 use super::input::file_text;
 use crate::Failure;
@@ -10,16 +10,12 @@ use settings_file::FILE_SIZE_BYTES_MAX;
 use shard_backend::{Backend, Schema, TableBackend, TablePlace};
 use shard_map::Name;
 use shard_store::LocalStore;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use storage_client::{AccountAddress, Credentials, Service, Settings, Surroundings};
 
 /// What a variable with the connection string of a shard begins with.
 const CONNECTION_PREFIX: &str = "LARIMAR_SHARD_CONNECTION_";
-
-/// What opens the accounts among the shards.
-pub(super) type Accounts = BTreeMap<Name, AccountAddress>;
 
 impl Opener<'_> {
     /// The connection strings of a file.

@@ -5,9 +5,12 @@ use shard_map::Name;
 use std::collections::BTreeMap;
 use storage_client::AccountAddress;
 
+/// What opens the accounts among the shards.
+pub(super) type Accounts = BTreeMap<Name, AccountAddress>;
+
 /// Reads the lines.
-pub(super) fn parse(text: &str) -> Result<BTreeMap<Name, AccountAddress>, String> {
-    let mut found = BTreeMap::new();
+pub(super) fn parse(text: &str) -> Result<Accounts, String> {
+    let mut found = Accounts::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {

@@ -1,7 +1,7 @@
 //! Opens homes and shards. Drivers of databases are behind features: a place that this build can't open is
 //! refused with the feature's name.
 
-use super::accounts::Accounts;
+use super::connections::Accounts;
 use super::input::{Lookup, file_text};
 use crate::Failure;
 use crate::arguments::shard_arguments::ReachArguments;

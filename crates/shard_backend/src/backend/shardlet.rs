@@ -73,7 +73,8 @@ impl Shardlet {
         matches!(self.of, Some((_, MappingId::Virtual(_))))
     }
 
-    /// Whether all rows within its bounds are its own: it is all rows, a pin, or a range of a map without pins.
+    /// Whether all rows within its bounds are its own: it is all rows, a pin, or a range of a map without
+    /// pins.
     #[cfg(feature = "postgres")]
     pub(crate) fn is_whole(&self) -> bool {
         match &self.of {

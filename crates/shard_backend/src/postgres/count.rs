@@ -1,8 +1,8 @@
 //! How many rows of a shardlet a Postgres database has.
 //!
 //! What always holds: one statement counts, so at one instant; it reads no column but those of the shard's
-//! key, which an index has; a row a shard key comes at most, and none if all rows within the shardlet's bounds
-//! are its own.
+//! key, which an index has; a row a shard key comes at most, and none if all rows within the shardlet's
+//! bounds are its own.
 
 use super::scan::Outcome;
 use super::statement::{compared, parameter};

@@ -102,8 +102,8 @@ fn more_than_instant(text: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// Two rows that differ in the eighth digit, or by their zones alone, had one digest, and a move gave both
-    /// the same text.
+    /// Two rows that differ in the eighth digit, or by their zones alone, had one digest, and a move gave
+    /// both the same text.
     #[test]
     fn a_date_time_that_says_more_than_its_instant_is_refused() {
         let column = Column { name: "at".to_owned(), kind: ColumnKind::DateTime, is_nullable: false };

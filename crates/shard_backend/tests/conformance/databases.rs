@@ -4,8 +4,8 @@ use crate::stage::Stage;
 use shard_backend::{BatchBounds, FenceHold, Row, RowKey, Shardlet};
 use shard_map::Epoch;
 
-/// A column whose texts differ by nothing but their case is a legal one beside a key that orders by bytes; the
-/// delete of one row took the other one, too.
+/// A column whose texts differ by nothing but their case is a legal one beside a key that orders by bytes;
+/// the delete of one row took the other one, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delete_in_sqlite_compares_keys_by_their_bytes() {
     let stage = Stage::sqlite().await;

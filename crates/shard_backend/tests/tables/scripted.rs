@@ -78,8 +78,8 @@ async fn delete_two(answers: &[&'static str]) -> Option<bool> {
     deleted.err().map(|error| error.may_be_done())
 }
 
-/// If a row of a group is not there, the others are deleted one by one. When that failed on the way, the error
-/// said that nothing was done.
+/// If a row of a group is not there, the others are deleted one by one. When that failed on the way, the
+/// error said that nothing was done.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_of_deletions_that_fails_on_the_way_may_be_done() {
     assert_eq!(delete_two(&[NOT_FOUND, DELETED, DELETED]).await, None);

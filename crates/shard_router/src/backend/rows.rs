@@ -32,8 +32,8 @@ impl RowsConnector {
         RowsConnector { capabilities, backends, copies: BTreeMap::new() }
     }
 
-    /// With the shards' copies of the map, by which answers of all shards are checked; shards with a fence that
-    /// holds need theirs.
+    /// With the shards' copies of the map, by which answers of all shards are checked; shards with a fence
+    /// that holds need theirs.
     pub fn with_copies(mut self, copies: BTreeMap<Name, Arc<dyn LocalStore>>) -> Self {
         self.copies = copies;
         self

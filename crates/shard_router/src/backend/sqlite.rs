@@ -6,7 +6,8 @@
 //!
 //! What always holds: a database that is not there is not made; what is acknowledged is on the disk; nothing
 //! is committed but by the commit of the transaction whose fence passed, whatever its statements do (a commit
-//! hook refuses the rest); a thread that an abandoned operation keeps busy counts as a connection of its pool.
+//! hook refuses the rest); a thread that an abandoned operation keeps busy counts as a connection of its
+//! pool.
 
 use super::fence_rows::{FenceRow, check_rows};
 use crate::fan_out::part::{PartRefusal, ShardPart};
@@ -17,7 +18,7 @@ use crate::fenced::router::Router;
 use crate::fenced::work::{AttemptError, ShardWork};
 use crate::pool::connector::{ConnectError, ShardConnector};
 use crate::pool::credentials::ShardCredentials;
-use crate::pool::pool::Lease;
+use crate::pool::lease::Lease;
 use base::{BoxFuture, Spawner, TaskThread};
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use shard_backend::Capabilities;

@@ -3,8 +3,8 @@
 //! What always holds: each shard is queried once; at most [`FanOutSettings::shards_at_once`] at a time, each
 //! with its own bound of time; of answers and failures each shard has exactly one; a connection whose answer
 //! did not come is closed. Each answer is checked by what its shard knows of the map
-//! ([`ShardConnector::check_part`]): with a map that is late all shards are asked again by a newer one, at most
-//! [`ATTEMPTS_MAX`] times in all.
+//! ([`ShardConnector::check_part`]): with a map that is late all shards are asked again by a newer one, at
+//! most [`ATTEMPTS_MAX`] times in all.
 
 use super::error::{FanOutError, ShardFailure};
 use super::merge::{BatchSource, SortedMerge};
@@ -93,8 +93,8 @@ pub async fn query_shards<'a, P: Sync, T: Send, E: Send>(
 }
 
 impl<C: ShardConnector> Router<C> {
-    /// Asks each shard that has a mapping of the map. The answers are not of one instant, but none lacks a row
-    /// that was there all the time.
+    /// Asks each shard that has a mapping of the map. The answers are not of one instant, but none lacks a
+    /// row that was there all the time.
     pub async fn fan_out<Q: ShardQuery<C::Connection>>(
         &self,
         map: &str,
@@ -155,8 +155,9 @@ impl<C: ShardConnector> Router<C> {
         unreachable!("an attempt of the last number returns")
     }
 
-    /// The parts of the cached map, and of one that is read now for a further attempt. A map of pins alone may
-    /// have a new one on a shard that the cached map does not ask, which no other shard knows: it is read now.
+    /// The parts of the cached map, and of one that is read now for a further attempt. A map of pins alone
+    /// may have a new one on a shard that the cached map does not ask, which no other shard knows: it is read
+    /// now.
     async fn parts<E>(&self, map: &str, attempt: u32) -> Result<Vec<(Name, ShardPart)>, FanOutError<E>> {
         let began_at = self.clock.monotonic();
         let mut read = match attempt {

@@ -127,8 +127,8 @@ impl ShardPart {
         Ok(())
     }
 
-    /// Whether the map is young enough, for shards that are not asked. A move waits for longer before it takes
-    /// anything away, unless the shard's fence holds.
+    /// Whether the map is young enough, for shards that are not asked. A move waits for longer before it
+    /// takes anything away, unless the shard's fence holds.
     pub(crate) fn check_unasked(
         &self,
         fence: Fence,

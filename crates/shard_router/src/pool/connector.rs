@@ -1,7 +1,7 @@
 //! Makes connections to one kind of shard.
 
 use super::credentials::ShardCredentials;
-use super::pool::Lease;
+use super::lease::Lease;
 use crate::fan_out::part::{PartRefusal, ShardPart};
 use base::BoxFuture;
 use shard_backend::{Capabilities, Fence};
@@ -48,9 +48,10 @@ pub trait ShardConnector: Send + Sync + 'static {
         credentials: &'a ShardCredentials,
     ) -> BoxFuture<'a, Result<Self::Connection, ConnectError>>;
 
-    /// Whether the shard has all of a part of a map, since the epochs of the map. It is asked after the part's
-    /// answer came, so that an answer which passes lacks no row. A kind of shard that is not asked goes by the
-    /// map's age, unless it has a fence that holds, with which a move waits for nothing; `now` is monotonic time.
+    /// Whether the shard has all of a part of a map, since the epochs of the map. It is asked after the
+    /// part's answer came, so that an answer which passes lacks no row. A kind of shard that is not asked
+    /// goes by the map's age, unless it has a fence that holds, with which a move waits for nothing; `now` is
+    /// monotonic time.
     fn check_part<'a>(
         &'a self,
         _connection: &'a mut Self::Connection,

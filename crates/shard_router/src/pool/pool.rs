@@ -1,13 +1,14 @@
 //! Connections to one shard.
 //!
 //! What always holds: an operation holds a permit for as long as it has a connection, and longer if something
-//! of it goes on when its caller gave it up (a thread); idle ones are only those of former operations, so there
-//! are never more connections than [`PoolSettings::connections_max`]. A
-//! connection is lent to one operation at a time, and closed unless that says that it is fine. Once the pool
-//! is closed nothing is lent, and what comes back is closed.
+//! of it goes on when its caller gave it up (a thread); idle ones are only those of former operations, so
+//! there are never more connections than [`PoolSettings::connections_max`]. A connection is lent to one
+//! operation at a time, and closed unless that says that it is fine. Once the pool is closed nothing is lent,
+//! and what comes back is closed.
 
 use super::connector::{ConnectError, ShardConnector};
 use super::credentials::CredentialProvider;
+use super::lease::Lease;
 use super::settings::PoolSettings;
 use base::{Clock, Spawner};
 use parking_lot::Mutex;
@@ -99,12 +100,6 @@ pub(crate) struct Lent<C: ShardConnector> {
     _lease: Lease,
 }
 
-/// A place among the connections of a pool. It is free when the last clone is dropped.
-#[derive(Clone, Debug)]
-pub struct Lease {
-    _permit: Arc<OwnedSemaphorePermit>,
-}
-
 impl<C: ShardConnector> Pool<C> {
     pub(crate) fn new(shard: Shard, parts: PoolParts<C>) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(parts.settings.connections_max.max(1)));
@@ -119,7 +114,7 @@ impl<C: ShardConnector> Pool<C> {
 
     /// An idle connection, or a new one.
     pub(crate) async fn lend(self: &Arc<Self>) -> Result<Lent<C>, PoolError> {
-        let lease = Lease { _permit: Arc::new(self.permit().await?) };
+        let lease = Lease::new(self.permit().await?);
         while let Some(connection) = self.take_idle()? {
             if self.parts.connector.is_usable(&connection) {
                 return Ok(self.lent(connection, lease));

@@ -3,10 +3,10 @@
 //! mover moves ranges between three shards.
 //!
 //! In the end: each write that was acknowledged is on the shard that the map says and on no other, and each
-//! read had all that was acknowledged before it began. Faults that are planted must be found, each by a seed
-//! that is printed. A failure names its seed; `LARIMAR_SIM_SEED` runs it alone.
+//! read, of a key or of all shards, had all that was acknowledged before it began. Faults that are planted
+//! must be found, each by a seed that is printed. A failure names its seed; `LARIMAR_SIM_SEED` runs it alone.
 
-use crate::model::{Client, Fencing, ModelConnector, ModelRow, ReadRows, WriteRow};
+use crate::model::{AllRows, Client, Fencing, ModelConnector, ModelRow, ReadRows, WriteRow};
 use crate::setup::{SECOND, Setup, THIRD, WrongClock, name, place, set_state};
 use base::clock::TICKS_PER_SECOND;
 use base::{Clock, Environment, Random};
@@ -14,8 +14,10 @@ use futures_util::future::{join, join_all};
 use parking_lot::Mutex;
 use shard_backend::Capabilities;
 use shard_map::{KeyValue, Name, State};
-use shard_router::{CachedMap, Keys, MAP_FOR_MAX, MapSettings, Router, RouterError, RouterParts};
-use shard_router::{PoolSettings, ShardCredentials};
+use shard_router::{
+    CachedMap, FanOutError, FanOutSettings, Keys, MAP_FOR_MAX, MapSettings, PoolSettings, Router, RouterError,
+    RouterParts, ShardCredentials, ShardFailure,
+};
 use shard_store::Access;
 use sim::World;
 use std::collections::BTreeSet;
@@ -47,6 +49,7 @@ fn history(seed: u64, fencing: Fencing) -> (Result<(), String>, u64) {
 async fn live(env: Environment, fencing: Fencing) -> (Result<(), String>, u64) {
     let setup = Setup::start(&env).await;
     let mut connector = ModelConnector::new(&setup);
+    connector.believes_all = fencing == Fencing::BelievesAll;
     if fencing.is_signed() {
         connector.capabilities = Capabilities::STORAGE_TABLES;
     }
@@ -80,8 +83,9 @@ async fn write_and_read(setup: &Setup, connector: &ModelConnector, seen: &Seen, 
     });
     while !seen.is_over.load(Ordering::Relaxed) {
         let key = client.below(KEYS) as i32;
-        match client.below(3) {
-            0 => read(&router, &client, seen, key).await,
+        match client.below(6) {
+            0 | 1 => read(&router, &client, seen, key).await,
+            2 => read_all(&router, &client, seen).await,
             _ => write(&router, &client, seen, key).await,
         }
         setup.clock.sleep(Duration::from_millis(client.below(2000))).await;
@@ -113,6 +117,25 @@ async fn read(router: &Router<ModelConnector>, client: &Client, seen: &Seen, key
         Err(RouterError::Refused { .. } | RouterError::MapTooOld { .. }) => {}
         Err(error) => panic!("{error}"),
     }
+}
+
+/// What was acknowledged before all shards were asked is in their answers, once.
+async fn read_all(router: &Router<ModelConnector>, client: &Client, seen: &Seen) {
+    let before = seen.acknowledged.lock().clone();
+    let answers = match router.fan_out("m", &AllRows(client.clone()), &FanOutSettings::default()).await {
+        Ok(answers) => answers.answers,
+        Err(error) if error.is_late() => return,
+        Err(FanOutError::Shard { failure: ShardFailure::TimedOut(_), .. }) => return,
+        Err(error) => panic!("{error}"),
+    };
+    let rows: Vec<ModelRow> = answers.into_iter().flat_map(|(_, rows)| rows).collect();
+    let once: BTreeSet<ModelRow> = rows.iter().copied().collect();
+    let wrong = match before.difference(&once).next() {
+        Some(missing) => format!("all shards together lack {missing:?}"),
+        None if once.len() < rows.len() => "all shards together have a row twice".to_owned(),
+        None => return,
+    };
+    *seen.wrong_read.lock() = Some(wrong);
 }
 
 /// Marks a range read-only, waits for signatures, copies its rows, switches, deletes them at the source.
@@ -184,7 +207,9 @@ fn every_acknowledged_write_is_on_one_shard() {
 
 #[test]
 fn planted_faults_are_found() {
-    for fencing in [Fencing::NoFence, Fencing::WithoutLock, Fencing::SignatureOutlivesMap] {
+    let planted =
+        [Fencing::NoFence, Fencing::WithoutLock, Fencing::SignatureOutlivesMap, Fencing::BelievesAll];
+    for fencing in planted {
         let found = (0..SEEDS).find_map(|seed| Some((seed, history(seed, fencing).0.err()?)));
         let (seed, wrong) = found.unwrap_or_else(|| panic!("{fencing:?} is not found"));
         println!("{fencing:?} is found by seed {seed}: {wrong}");

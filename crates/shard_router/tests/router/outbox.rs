@@ -1,5 +1,6 @@
-//! The worked example of docs/sharding.md for work on two shards: a sum goes from one account to another by an
-//! outbox. No transaction spans the shards; whatever stops on the way, no sum is lost and none is there twice.
+//! The worked example of docs/sharding.md for work on two shards: a sum goes from one account to another by
+//! an outbox. No transaction spans the shards; whatever stops on the way, no sum is lost and none is there
+//! twice.
 //!
 //! ```text
 //! shard of the payer     one transaction: balance - sum, a row in the outbox

@@ -9,6 +9,7 @@
 //! | `claims.rs` | claims, in the table of the shard's copy |
 //! | `rights.rs` | by what a write is signed, and until when |
 //! | `groups.rs` | changes in groups of one partition |
+//! | `submit.rs` | one group, sent |
 //! | `table_backend.rs` | the backend |
 
 mod claims;
@@ -17,4 +18,5 @@ mod filters;
 mod groups;
 mod key_text;
 mod rights;
+mod submit;
 pub(crate) mod table_backend;

@@ -8,8 +8,9 @@
 use super::claims::{Claims, failed};
 use super::entity::{EntityError, EntityKey, entity_of_row, kinds_of_properties, row_key_of, row_of_entity};
 use super::filters::filters;
-use super::groups::{Change, Group, SizedChange, groups};
+use super::groups::{Change, SizedChange, groups};
 use super::rights::Rights;
+use super::submit::{GroupError, submit};
 use crate::backend::backend::{Backend, check_count};
 use crate::backend::batch::{Batch, BatchBounds, BatchFill};
 use crate::backend::error::BackendError;
@@ -29,8 +30,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use storage_client::{
-    AccountAddress, AccountKey, Credentials, Entity, Error, GroupOperation, IfMatch, Query, Service,
-    Settings, StorageAccount, Surroundings, TableClient, TableSas,
+    AccountAddress, AccountKey, Credentials, Entity, Error, Query, Service, Settings, StorageAccount,
+    Surroundings, TableClient, TableSas,
 };
 
 /// Groups of a batch that are under way at once.
@@ -265,54 +266,6 @@ impl TableBackend {
 
 fn query_of(filter: String) -> Query {
     if filter.is_empty() { Query::all() } else { Query::matching(filter) }
-}
-
-/// Why a group failed, and whether other changes of it were made.
-struct GroupError {
-    error: Error,
-    is_partly_done: bool,
-}
-
-impl From<Error> for GroupError {
-    fn from(error: Error) -> Self {
-        GroupError { error, is_partly_done: false }
-    }
-}
-
-/// Makes the changes of a group: puts together, and deletes together if all are there.
-async fn submit(table: &TableClient, group: &Group) -> Result<(), GroupError> {
-    let operation = |(row_key, change): &(String, Change)| match change {
-        Change::Put(entity) => GroupOperation::InsertOrReplace(entity.clone()),
-        Change::Delete => {
-            let (partition_key, row_key) = (group.partition_key.clone(), row_key.clone());
-            GroupOperation::Delete { partition_key, row_key, if_match: IfMatch::Any }
-        }
-    };
-    match group.changes.as_slice() {
-        [(_, Change::Put(entity))] => return Ok(table.insert_or_replace(entity).await.map(drop)?),
-        [(row_key, Change::Delete)] => return Ok(delete(table, &group.partition_key, row_key).await?),
-        _ => {}
-    }
-    let operations: Vec<GroupOperation> = group.changes.iter().map(operation).collect();
-    match table.submit(&operations).await {
-        Ok(_) => Ok(()),
-        // An entity that is not there refuses the whole group.
-        Err(error) if error.is_not_found() && error.code() != "TableNotFound" => {
-            for (index, (row_key, _)) in group.changes.iter().enumerate() {
-                let deleted = delete(table, &group.partition_key, row_key).await;
-                deleted.map_err(|error| GroupError { error, is_partly_done: index > 0 })?;
-            }
-            Ok(())
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-async fn delete(table: &TableClient, partition_key: &str, row_key: &str) -> Result<(), Error> {
-    match table.delete_entity(partition_key, row_key, &IfMatch::Any).await {
-        Err(error) if error.is_not_found() && error.code() != "TableNotFound" => Ok(()),
-        done => done,
-    }
 }
 
 /// A table as it is taken: with what was declared.
