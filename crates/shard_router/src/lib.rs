@@ -68,7 +68,9 @@ pub use backend::postgres::PostgresConnector;
 #[cfg(feature = "postgres")]
 pub use backend::postgres_connection::PostgresConnection;
 #[cfg(feature = "postgres")]
-pub use backend::postgres_transaction::{PostgresError, PostgresParameters, PostgresTransaction};
+pub use backend::postgres_error::{PostgresError, PostgresParameters};
+#[cfg(feature = "postgres")]
+pub use backend::postgres_transaction::PostgresTransaction;
 pub use backend::rows::RowsConnector;
 #[cfg(feature = "sqlite")]
 pub use backend::sqlite::{SqliteConnection, SqliteConnector};

@@ -121,7 +121,7 @@ impl Catalog {
     pub fn mappings_on<'a>(
         &'a self,
         shard: &'a str,
-    ) -> impl Iterator<Item = (&'a ShardMap, super::route::MappingId)> {
+    ) -> impl Iterator<Item = (&'a ShardMap, super::mapping_id::MappingId)> {
         self.maps.values().flat_map(move |map| {
             let on_it = map.mappings().filter(move |(_, placement)| placement.shard.as_str() == shard);
             on_it.map(|(mapping, _)| (map.as_ref(), mapping))
@@ -149,7 +149,7 @@ impl Catalog {
         if map.placements().all(|placement| self.shards.contains_key(&placement.shard)) {
             return Ok(());
         }
-        let unknown = |(mapping, placement): (super::route::MappingId, &super::placement::Placement)| {
+        let unknown = |(mapping, placement): (super::mapping_id::MappingId, &super::placement::Placement)| {
             (!self.shards.contains_key(&placement.shard)).then(|| (mapping, placement.shard.clone()))
         };
         let Some((mapping, shard)) = map.mappings().find_map(unknown) else { return Ok(()) };

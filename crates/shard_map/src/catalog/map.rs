@@ -14,8 +14,8 @@
 
 use super::frozen::Frozen;
 use super::map_error::MapError;
+use super::mapping_id::MappingId;
 use super::placement::{Epoch, Placement};
-use super::route::MappingId;
 use crate::key::encoded::{Bound, EncodedKey};
 use crate::key::error::KeyError;
 use crate::key::hash::KeyHash;

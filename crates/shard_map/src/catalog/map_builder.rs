@@ -18,8 +18,8 @@
 use super::frozen::Frozen;
 use super::map::{Hashed, Range, ShardMap, VirtualShards, values_text};
 use super::map_error::MapError;
+use super::mapping_id::MappingId;
 use super::placement::{Epoch, Placement};
-use super::route::MappingId;
 use crate::key::error::KeyError;
 use crate::key::hash::VIRTUAL_SHARDS_MAX;
 use crate::key::key_type::KeyType;

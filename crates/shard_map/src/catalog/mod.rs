@@ -6,6 +6,7 @@ pub(crate) mod frozen;
 pub(crate) mod map;
 pub(crate) mod map_builder;
 pub(crate) mod map_error;
+pub(crate) mod mapping_id;
 pub(crate) mod placement;
 pub(crate) mod route;
 pub(crate) mod shard;

@@ -18,8 +18,8 @@
 use super::catalog::Catalog;
 use super::frozen::Frozen;
 use super::map::{Range, ShardMap};
+use super::mapping_id::MappingId;
 use super::placement::{Epoch, Placement};
-use super::route::MappingId;
 use crate::key::encoded::{Bound, EncodedKey};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use super::place::{Selected, ids};
 use crate::catalog::catalog::Catalog;
 use crate::catalog::frozen::Frozen;
 use crate::catalog::map::ShardMap;
-use crate::catalog::route::MappingId;
+use crate::catalog::mapping_id::MappingId;
 use crate::catalog::stamp::{covered, pins_of_one_only};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -5,8 +5,8 @@ use super::pins::{encoded, not_pinned};
 use super::ranges::{bound, no_range};
 use crate::catalog::map::ShardMap;
 use crate::catalog::map_error::MapError;
+use crate::catalog::mapping_id::MappingId;
 use crate::catalog::placement::Placement;
-use crate::catalog::route::MappingId;
 use crate::key::value::KeyValue;
 
 /// Which mappings.

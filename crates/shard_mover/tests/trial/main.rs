@@ -7,8 +7,8 @@
 //! whose map is older than the move was refused and then routed right.
 //!
 //! Servers are started here and end with the process: Postgres of Debian's packages, SQLite in files, and
-//! accounts served by the real front end in memory. `cargo xtask shard` runs it, and the step `shard` with few
-//! rows; it is no test of the workspace, because it takes minutes.
+//! accounts served by the real front end in memory. `cargo xtask shard` runs it, and the step `shard` with
+//! few rows; it is no test of the workspace, because it takes minutes.
 // Starts servers and opens files by nature; it is no part of the server.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 

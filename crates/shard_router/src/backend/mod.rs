@@ -7,6 +7,8 @@ pub(crate) mod postgres;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres_connection;
 #[cfg(feature = "postgres")]
+pub(crate) mod postgres_error;
+#[cfg(feature = "postgres")]
 pub(crate) mod postgres_transaction;
 pub(crate) mod rows;
 #[cfg(feature = "sqlite")]

@@ -3,8 +3,9 @@
 //! What always holds: a password is neither printed nor in an error; a connection that failed, or whose
 //! operation was abandoned, is closed, and the server rolls back what was open on it.
 
-use super::postgres_connection::{PostgresConnection, shown};
-use super::postgres_transaction::{PostgresError, PostgresTransaction};
+use super::postgres_connection::PostgresConnection;
+use super::postgres_error::{PostgresError, shown};
+use super::postgres_transaction::PostgresTransaction;
 use crate::fan_out::part::{PartRefusal, ShardPart};
 use crate::fenced::error::RouterError;
 use crate::fenced::keys::Keys;

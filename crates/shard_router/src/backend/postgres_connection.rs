@@ -4,7 +4,7 @@
 //! as it was prepared, because its tables were changed, is prepared anew the next time.
 
 use super::fence_rows::FenceRow;
-use super::postgres_transaction::{PostgresError, PostgresParameters};
+use super::postgres_error::{PostgresError, PostgresParameters};
 use futures_util::future::join3;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -89,9 +89,4 @@ impl PostgresConnection {
 /// be used, it is unknown, or a column, table or type is another.
 fn is_stale(error: &Error) -> bool {
     error.code().is_some_and(|code| ["0A", "26", "42"].iter().any(|class| code.code().starts_with(class)))
-}
-
-/// With what the database says, which the driver's own text leaves out.
-pub(super) fn shown(error: &Error) -> String {
-    error.as_db_error().map_or_else(|| error.to_string(), |said| said.message().to_owned())
 }

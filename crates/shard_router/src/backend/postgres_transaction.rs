@@ -9,7 +9,8 @@
 //! answers a commit of a failed transaction as if all were well.)
 
 use super::fence_rows::{FenceRow, check_rows};
-use super::postgres_connection::{PostgresConnection, shown};
+use super::postgres_connection::PostgresConnection;
+use super::postgres_error::{PostgresError, PostgresParameters};
 use crate::fenced::routed::Routed;
 use crate::fenced::work::AttemptError;
 use futures_util::future::{join, join3};
@@ -25,23 +26,6 @@ const WRITE_FENCE: &str = "SELECT mapping, since, state FROM larimar_fence
 const READ_FENCE: &str =
     "SELECT mapping, since, state FROM larimar_fence WHERE map = $1 AND mapping = ANY($2)";
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-
-/// Parameters of a statement.
-pub type PostgresParameters<'a> = &'a [&'a (dyn ToSql + Sync)];
-
-/// Why a statement failed.
-#[derive(Debug, thiserror::Error)]
-pub enum PostgresError {
-    /// The database refused it, or its connection broke.
-    #[error("{}", shown(.0))]
-    Statement(#[from] Error),
-    /// The fence refused the transaction: the router sees to it.
-    #[error(transparent)]
-    Fence(#[from] Refusal),
-    /// The work succeeded though a statement of it failed.
-    #[error("a statement of the transaction failed, so nothing of it was done; return its error")]
-    StatementFailed,
-}
 
 /// A transaction of one shard.
 pub struct PostgresTransaction<'a> {

@@ -15,7 +15,9 @@ use crate::sqlite::Files;
 use base::BoxFuture;
 use rusqlite::{OptionalExtension, Transaction};
 use shard_map::KeyValue;
-use shard_router::{FanOutSettings, Router, RouterError, ShardPart, ShardQuery, SqliteConnection, SqliteConnector};
+use shard_router::{
+    FanOutSettings, Router, RouterError, ShardPart, ShardQuery, SqliteConnection, SqliteConnector,
+};
 
 type Failed = RouterError<rusqlite::Error>;
 
@@ -52,7 +54,8 @@ async fn deliver(router: &Router<SqliteConnector>, payment: Payment) -> Result<(
     let work = move |transaction: &Transaction<'_>| {
         let put = "INSERT INTO inbox VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
         if transaction.execute(put, (payee, payer, id))? == 1 {
-            transaction.execute("UPDATE accounts SET balance = balance + ?2 WHERE account = ?1", (payee, sum))?;
+            transaction
+                .execute("UPDATE accounts SET balance = balance + ?2 WHERE account = ?1", (payee, sum))?;
         }
         Ok(())
     };
