@@ -7,7 +7,7 @@ use super::map::ShardMap;
 use super::map_error::MapError;
 use super::mapping_id::MappingId;
 use super::placement::Placement;
-use crate::key::encoded::{Bound, EncodedKey};
+use crate::key::encoded::EncodedKey;
 use crate::key::value::{KeyValue, key_text};
 use crate::name::Name;
 use std::ops;
