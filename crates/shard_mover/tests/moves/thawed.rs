@@ -162,7 +162,8 @@ async fn late_repair(trial: Trial, at: u64) -> bool {
     let rules = Rules::parse("", &trial.setting.schema).expect("rules");
     let report = mover.check_integrity(&rules, &|_| {}).await.expect("checked");
     let (killed, gate) = trial.mover(Some((at, Kind::Late)));
-    tokio::select! { biased; _ = killed.repair(&plan_repair(&report)) => {}, () = gate.killed() => {} }
+    let plan = plan_repair(&report);
+    tokio::select! { biased; _ = killed.repair(&plan) => {}, () = gate.killed() => {} }
     let (late, was_frozen) = (gate.left_behind(), trial.frozen().await > 0);
     if was_frozen {
         let planned = trial.setting.planned_of(&trial.catalog().await, route.mapping.clone(), other.as_str());
