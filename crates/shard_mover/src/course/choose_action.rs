@@ -88,8 +88,8 @@ pub(crate) enum Action {
     },
     /// Publish only: nothing was written to the target.
     PublishOnly,
-    /// Thaw the mapping.
-    Thaw,
+    /// Thaw the mapping, which is frozen since this epoch.
+    Thaw(Epoch),
     /// Put a state.
     Record(MoveState),
     /// Nothing is to be done.
@@ -145,7 +145,7 @@ pub(crate) fn choose_action(of: &Move, seen: &Observed, wish: Wish) -> Action {
 }
 
 fn thaw_or(seen: &Observed, state: impl FnOnce() -> MoveState) -> Action {
-    if seen.is_own() { Action::Thaw } else { Action::Record(state()) }
+    if let Freeze::Own(since) = seen.freeze { Action::Thaw(since) } else { Action::Record(state()) }
 }
 
 fn record_undoing(reason: &str) -> Action {
@@ -160,8 +160,8 @@ fn is_as_planned(order: &MoveOrder, seen: &Observed) -> bool {
 
 fn after_planned(order: &MoveOrder, seen: &Observed) -> Action {
     match (&seen.placement, seen.freeze) {
-        // If others set its state since, that is found next.
-        (Some(there), Freeze::Own(_)) => Action::Record(MoveState::Marked { epoch: there.since }),
+        // One change does both. If others set its state since, that is found next.
+        (_, Freeze::Own(since)) => Action::Record(MoveState::Marked { epoch: since }),
         // A mark that another mover is about to make would still come, once it is thawed.
         (_, Freeze::Other) if is_as_planned(order, seen) => Action::Refuse(FROZEN),
         _ if is_as_planned(order, seen) => Action::Mark,

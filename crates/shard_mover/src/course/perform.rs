@@ -18,7 +18,7 @@ use crate::progress::{Phase, Progress, ProgressSink};
 use crate::rows::side::Side;
 use crate::settings::PlantedFault;
 use shard_backend::Fence;
-use shard_map::{Epoch, Name};
+use shard_map::{Catalog, Epoch, Name};
 
 impl Mover {
     /// Does an action; the state that it led to, if it is to be put. Changes of the map are seen in its
@@ -60,16 +60,16 @@ impl Mover {
             }
             Action::Settle { claim, since } => {
                 self.settle(of, claim, watch, progress).await?;
-                self.thaw(of, watch).await?;
+                self.thaw(of, watch, of.marked_epoch().unwrap_or_default()).await?;
                 Some(MoveState::Switched { epoch: since })
             }
             Action::Finish(epoch) => return self.certify(of, epoch, watch).await.map(Some),
             Action::Freeze(switched) => {
-                self.change_map(of, watch, OwnChange::Freeze, switched).await?;
+                self.freeze(of, watch, switched).await?;
                 None
             }
             Action::DeleteSource(claim) => {
-                self.thaw_early(of, watch).await?;
+                self.thaw_early(of, watch, claim).await?;
                 let Deleted { rows, note } = self.delete_all(of, &order.from, claim, watch, progress).await?;
                 Some(MoveState::SourceCleared { rows, note })
             }
@@ -79,7 +79,7 @@ impl Mover {
             }
             Action::ClearTarget(claim) => {
                 self.publish(of, watch, claim, &[&order.from]).await?;
-                self.thaw_early(of, watch).await?;
+                self.thaw_early(of, watch, of.marked_epoch().unwrap_or_default()).await?;
                 let Deleted { note, .. } = self.delete_all(of, &order.to, claim, watch, progress).await?;
                 Some(MoveState::TargetCleared { note })
             }
@@ -92,8 +92,8 @@ impl Mover {
                 self.publish(of, watch, watch.catalog.epoch(), &[&order.from]).await?;
                 Some(MoveState::TargetCleared { note: None })
             }
-            Action::Thaw => {
-                self.thaw(of, watch).await?;
+            Action::Thaw(since) => {
+                self.thaw(of, watch, since).await?;
                 None
             }
             Action::Record(state) => Some(state),
@@ -126,12 +126,30 @@ impl Mover {
         Ok((!changed.diff.is_empty()).then(|| changed.diff.to))
     }
 
-    async fn thaw(&self, of: &Move, watch: &Watch) -> Result<(), MoveError> {
-        self.change_map(of, watch, OwnChange::Thaw, Epoch::default()).await.map(drop)
+    /// Freezes the mapping for the deletion of the source's rows, if that has not been done. Another mover
+    /// may have done all of it since the state was read: it put so before the mapping was thawed, and so
+    /// before the epoch that is followed here.
+    async fn freeze(&self, of: &Move, watch: &Watch, switched: Epoch) -> Result<(), MoveError> {
+        if *self.log.read(&of.id).await?.state() != MoveState::SourceDeleting {
+            return Ok(());
+        }
+        let epoch = watch.catalog.epoch();
+        let decide = |catalog: &Catalog| {
+            let is_seen = catalog.epoch() == epoch;
+            let changes = || own_changes(catalog, (&of.id, &of.order), OwnChange::Freeze, switched);
+            Ok::<_, MoveError>(if is_seen { changes() } else { Vec::new() })
+        };
+        self.home.change(&watch.catalog, &OwnChange::Freeze.note(&of.id), decide).await?;
+        Ok(())
     }
 
-    async fn thaw_early(&self, of: &Move, watch: &Watch) -> Result<(), MoveError> {
-        if self.settings.planted.is(PlantedFault::ThawEarly) { self.thaw(of, watch).await } else { Ok(()) }
+    async fn thaw(&self, of: &Move, watch: &Watch, since: Epoch) -> Result<(), MoveError> {
+        self.change_map(of, watch, OwnChange::Thaw, since).await.map(drop)
+    }
+
+    async fn thaw_early(&self, of: &Move, watch: &Watch, since: Epoch) -> Result<(), MoveError> {
+        let is_early = self.settings.planted.is(PlantedFault::ThawEarly);
+        if is_early { self.thaw(of, watch, since).await } else { Ok(()) }
     }
 
     pub(super) async fn claim(&self, side: &Side, claim: Epoch) -> Result<(), MoveError> {

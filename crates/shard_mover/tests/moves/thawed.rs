@@ -100,6 +100,37 @@ fn a_source_is_deleted_after_a_repair_of_the_same_mapping() {
     });
 }
 
+/// Of two movers that delete the source's rows, one does all of it between any two operations of the other.
+#[test]
+fn a_mover_that_is_behind_freezes_and_thaws_nothing() {
+    for after in 0..40 {
+        in_world(after, async move |trial| {
+            let (mover, _) = trial.mover(None);
+            let planned = trial.setting.planned(&trial.catalog().await, 0, "b");
+            let id = mover.begin(&planned).await.expect("begun");
+            let is_of_deletion = after >= 20;
+            if is_of_deletion {
+                mover.finish(&id, &|_| {}).await.expect("moved");
+            }
+            let (behind, gate) = trial.mover(None);
+            let (faster, of) = (mover.clone(), id.clone());
+            let all = async move {
+                faster.finish(&of, &|_| {}).await.expect("moved");
+                faster.delete_source(&of, &|_| {}).await.expect("deleted");
+            };
+            gate.arrive_after(after % 20, Box::new(move || Box::pin(all)));
+            let ended = match is_of_deletion {
+                true => behind.delete_source(&id, &|_| {}).await,
+                false => behind.finish(&id, &|_| {}).await,
+            };
+            let state = ended.expect("an end").state().clone();
+            assert!(matches!(state, MoveState::SourceDeleted { .. }), "{after}: {state:?}");
+            assert_eq!(trial.frozen().await, 0, "{after}");
+            trial.check().await;
+        });
+    }
+}
+
 /// The tenant whose rows a repair deletes from a shard that is not its owner.
 const TENANT: i32 = 5;
 

@@ -187,7 +187,7 @@ fn a_deletion_has_the_mapping_frozen_until_no_late_delete_arrives() {
         // Others were faster: nothing was deleted, and the move is what it was.
         (SourceDeleting, there(13, Freeze::None), record(done())),
         (SourceDeleting, there(12, Freeze::Other), record(done())),
-        (cleared(), there(12, own), Action::Thaw),
+        (cleared(), there(12, own), Action::Thaw(Epoch(15))),
         (cleared(), there(12, Freeze::None), record(SourceDeleted { rows: 3, note: None })),
     ] {
         let mut of = at(Placed { epoch: Epoch(11) });
