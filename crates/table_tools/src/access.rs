@@ -1,5 +1,5 @@
-//! A worker's way to a table: a connection of its own where the endpoint is plain HTTP, which costs a third of
-//! the processor time, else the pool of the account, which knows TLS and proxies.
+//! A worker's way to a table: a connection of its own where the endpoint is plain HTTP, which costs a third
+//! of the processor time, else the pool of the account, which knows TLS and proxies.
 
 use storage_client::{Continuation, Error, Query, RawChange, TableClient, TableConnection};
 

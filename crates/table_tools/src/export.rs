@@ -10,8 +10,9 @@
 //! they come, because keeping whole ranges back needs as much memory or disk as they are large. With one
 //! range, read by one worker, the file is in the order of keys: `--ordered`.
 //!
-//! What always holds: FILE is not there, or whole; after a kill FILE.partial is cut to what FILE.state accounts
-//! for, so that a run that goes on has nothing twice and nothing missing; memory is a page for each worker.
+//! What always holds: FILE is not there, or whole; after a kill FILE.partial is cut to what FILE.state
+//! accounts for, so that a run that goes on has nothing twice and nothing missing; memory is a page for each
+//! worker.
 
 use crate::csv::columns::{COLUMNS_MAX, Columns};
 use crate::csv::write::{put_head, put_record};

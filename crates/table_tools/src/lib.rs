@@ -3,8 +3,8 @@
 //! Messages of queues are moved and copied, too ([`queues`]).
 //!
 //! Reading is one machine ([`scan`]) with a sink for each command; writing is another one, with batches of a
-//! partition each. Entities go through as the text that JSON has for them ([`lines`]): their values are looked
-//! at only where that is what is wanted.
+//! partition each. Entities go through as the text that JSON has for them ([`lines`]): their values are
+//! looked at only where that is what is wanted.
 //!
 //! What always holds: memory is bounded, whatever is in the table or the file; work that changes or writes
 //! much can be gone on with after a kill, and does nothing twice; an error is one line that names what there

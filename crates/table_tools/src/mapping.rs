@@ -7,11 +7,11 @@
 //! function   := lower(e) | upper(e) | left(e, n) | right(e, n) | pad(e, n) | hash(e, n) | or(e, e)
 //! ```
 //!
-//! In a text a quote is doubled. `left` and `right` take that many characters, `pad` adds zeros in front up to
-//! that many, `hash` gives a number from 0 to n - 1 with the digits of n - 1, the same in each run, and `or`
-//! gives its second value where the first needs a property that is absent. A property alone keeps its type;
-//! all else is text. What always holds: all expressions see the entity as it was read; one that needs an
-//! absent property is an error, not an empty text; depth and length are bounded.
+//! In a text a quote is doubled. `left` and `right` take that many characters, `pad` adds zeros in front up
+//! to that many, `hash` gives a number from 0 to n - 1 with the digits of n - 1, the same in each run, and
+//! `or` gives its second value where the first needs a property that is absent. A property alone keeps its
+//! type; all else is text. What always holds: all expressions see the entity as it was read; one that needs
+//! an absent property is an error, not an empty text; depth and length are bounded.
 
 use crate::lines::row::Row;
 use base::checksum::crc64;

@@ -1,8 +1,8 @@
 //! `larimar queue`: messages looked at, copied, moved to a file, moved back from a poison queue.
 //!
 //! What always holds: a message is deleted only once it is where it is to go: in the file, synced, or in the
-//! other queue. A run that is killed in between leaves it in both places: at least once, never less. The queue
-//! is worked on until it gives no message any more, or as many as were asked for.
+//! other queue. A run that is killed in between leaves it in both places: at least once, never less. The
+//! queue is worked on until it gives no message any more, or as many as were asked for.
 
 use crate::environment::{Progress, Rate, Rest, ToolEnvironment};
 use crate::error::ToolError;
@@ -111,8 +111,8 @@ pub async fn drain(
     }
 }
 
-/// Moves messages from one queue, such as that of poison messages, to another; how many. Each is as new there:
-/// its count of deliveries begins anew, and it lives as long as it had left.
+/// Moves messages from one queue, such as that of poison messages, to another; how many. Each is as new
+/// there: its count of deliveries begins anew, and it lives as long as it had left.
 pub async fn requeue(
     from: &QueuePlace,
     to: &QueuePlace,

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A property with several types has a column for each. A cell without quotes and text is an absent property;
-//! `""` is an empty text, or no bytes. What always holds: what is written is read back as the same entity, but
-//! for the order of its properties, which is that of the columns.
+//! `""` is an empty text, or no bytes. What always holds: what is written is read back as the same entity,
+//! but for the order of its properties, which is that of the columns.
 
 pub(crate) mod columns;
 pub(crate) mod read;

@@ -8,6 +8,10 @@ use base::{Disk, DiskFile, OpenMode};
 use bytes::Bytes;
 use std::sync::Arc;
 
+/// Bytes that are written at once, at most: larger writes go past the page cache and wait for the disk, while
+/// other workers wait for this one. Syncs wait for it instead.
+const PIECE_SIZE_BYTES: usize = 60 << 10;
+
 /// The file.
 pub(crate) struct Output {
     file: Arc<dyn DiskFile>,
@@ -41,10 +45,14 @@ impl Output {
     }
 
     pub(crate) async fn append(&mut self, lines: Vec<u8>) -> Result<(), ToolError> {
-        let size_bytes = self.size_bytes + lines.len() as u64;
-        let written = self.file.write_at(self.size_bytes, Bytes::from(lines)).await;
-        written.map_err(|error| ToolError::file(&self.path, error))?;
-        self.size_bytes = size_bytes;
+        let (mut at, mut left) = (self.size_bytes, Bytes::from(lines));
+        while !left.is_empty() {
+            let piece = left.split_to(left.len().min(PIECE_SIZE_BYTES));
+            let size = piece.len() as u64;
+            self.file.write_at(at, piece).await.map_err(|error| ToolError::file(&self.path, error))?;
+            at += size;
+        }
+        self.size_bytes = at;
         Ok(())
     }
 

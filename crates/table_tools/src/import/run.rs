@@ -1,8 +1,9 @@
 //! The course of an import: reads, plans, hands out, keeps the state, ends with the first error.
 
 use super::PORTIONS_MAX;
-use super::batch::{Batch, jobs, plan};
-use super::writer::{Counts, OnConflict, Source, write};
+use super::batch::{jobs, plan};
+use super::worker::{Job, Report, Shared, work};
+use super::writer::{Counts, OnConflict};
 use crate::access::TableAccess;
 use crate::environment::{Progress, Rate, Rest, ToolEnvironment};
 use crate::error::ToolError;
@@ -10,7 +11,7 @@ use crate::files::records::{Format, RecordFile, Window};
 use crate::files::state_file::StateFile;
 use crate::place::TablePlace;
 use base::checksum::crc64;
-use base::{BoxFuture, Disk, OpenMode};
+use base::{Disk, OpenMode};
 use futures_util::future::{Either, select};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
@@ -71,13 +72,6 @@ struct ImportState {
     compared_size: u64,
 }
 
-/// Part of a portion, for one worker.
-struct Job {
-    portion: u64,
-    window: Arc<Window>,
-    batches: Vec<Batch>,
-}
-
 /// A portion under way.
 struct UnderWay {
     id: u64,
@@ -88,17 +82,6 @@ struct UnderWay {
     end: (u64, u64),
     has_failed: bool,
 }
-
-/// What workers share.
-struct Shared {
-    jobs: Mutex<mpsc::Receiver<Job>>,
-    path: String,
-    on_conflict: OnConflict,
-    doubtful_to: u64,
-    failed: AtomicBool,
-}
-
-type Report = (u64, Result<Counts, ToolError>);
 
 /// Imports a file, or goes on with an import that was stopped.
 pub async fn import(plan: &ImportPlan, environment: &mut ToolEnvironment<'_>) -> Result<Imported, ToolError> {
@@ -376,40 +359,4 @@ impl Import {
             }
         }
     }
-}
-
-/// A worker: writes until there is nothing more, or something failed.
-fn work(shared: Arc<Shared>, sender: mpsc::Sender<Report>, mut table: TableAccess) -> BoxFuture<'static, ()> {
-    Box::pin(async move {
-        loop {
-            let job = shared.jobs.lock().await.recv().await;
-            let Some(job) = job else { return };
-            let mut counts = Counts::default();
-            let mut result = Ok(());
-            let source = Source {
-                path: &shared.path,
-                window: &job.window,
-                on_conflict: shared.on_conflict,
-                doubtful_to: shared.doubtful_to,
-                has_lines: true,
-            };
-            for batch in &job.batches {
-                // What is not written is not done: the portion fails, too.
-                if shared.failed.load(Ordering::Relaxed) {
-                    result = Err(ToolError::Stopped);
-                    break;
-                }
-                match write(&source, &mut table, batch).await {
-                    Ok(done) => counts += done,
-                    Err(error) => {
-                        result = Err(error);
-                        break;
-                    }
-                }
-            }
-            if sender.send((job.portion, result.map(|()| counts))).await.is_err() {
-                return;
-            }
-        }
-    })
 }

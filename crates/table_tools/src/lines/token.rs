@@ -1,7 +1,7 @@
 //! A value as the text that JSON has for it, with its Edm type.
 //!
-//! What always holds: a token that passes [`Token::check`] is a value of its type; written with its annotation
-//! where JSON's own type does not say it, it is read back as the same type and the same text.
+//! What always holds: a token that passes [`Token::check`] is a value of its type; written with its
+//! annotation where JSON's own type does not say it, it is read back as the same type and the same text.
 
 use super::json::{is_number, text_of};
 use base::date_time::parse_date_time;
@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 
 /// The types of properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EdmType {
+pub(crate) enum EdmType {
     /// Text.
     String,
     /// `true` or `false`.
@@ -31,7 +31,7 @@ pub enum EdmType {
 }
 
 /// All types.
-pub const EDM_TYPES: [EdmType; 8] = [
+pub(crate) const EDM_TYPES: [EdmType; 8] = [
     EdmType::String,
     EdmType::Boolean,
     EdmType::Int32,
@@ -44,7 +44,7 @@ pub const EDM_TYPES: [EdmType; 8] = [
 
 impl EdmType {
     /// Its name on the wire.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             EdmType::String => "Edm.String",
             EdmType::Boolean => "Edm.Boolean",
@@ -58,7 +58,7 @@ impl EdmType {
     }
 
     /// The type of that name.
-    pub fn parse(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         EDM_TYPES.into_iter().find(|one| one.name() == name)
     }
 }

@@ -1,8 +1,8 @@
 //! A text between two others, about in the middle: where to look for keys next.
 //!
 //! What always holds: what is found lies strictly between both by code units and by code points, so that
-//! services of either order divide their rows there in the same way; it has only characters that keys may have
-//! and that need no escape, beside those of the two texts.
+//! services of either order divide their rows there in the same way; it has only characters that keys may
+//! have and that need no escape, beside those of the two texts.
 
 use super::key::is_plain;
 

@@ -42,8 +42,8 @@ impl Search {
         midpoint(&self.low, self.high.as_deref())
     }
 
-    /// Texts that are beyond all keys with the same beginning, of what is claimed and the first key behind it:
-    /// most often one of the first is beyond all keys, which spares many middles.
+    /// Texts that are beyond all keys with the same beginning, of what is claimed and the first key behind
+    /// it: most often one of the first is beyond all keys, which spares many middles.
     fn beyond(&self) -> Vec<String> {
         let (low, first) = (self.low.chars(), self.first.chars());
         let common: Vec<char> =

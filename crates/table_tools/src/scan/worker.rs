@@ -2,7 +2,6 @@
 
 use super::ledger::{Ledger, Next, OpenRange};
 use super::probe::search;
-use super::range::KeyRange;
 use crate::access::TableAccess;
 use crate::environment::Stop;
 use crate::error::ToolError;
@@ -158,9 +157,4 @@ async fn read(
         }
         query.from = continuation;
     }
-}
-
-/// Whether a range's keys are those of one partition.
-pub(crate) fn is_of_rows(range: &KeyRange) -> bool {
-    matches!(range, KeyRange::Rows { .. })
 }
