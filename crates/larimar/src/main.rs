@@ -26,6 +26,7 @@ mod settings;
 mod shard;
 mod start_progress;
 mod stress;
+mod table_commands;
 
 use arguments::{Arguments, Chore, ConfigCommand, EXIT_BAD_ARGUMENTS, ServeArguments, one_line};
 use base::Clock;
@@ -158,6 +159,8 @@ fn run_chore(chore: Chore) -> Result<ExitCode, Failure> {
         }
         Chore::Shard(command) => shard::shard(&command, &variable),
         Chore::Stress(arguments) => stress::stress(&arguments),
+        Chore::Table(command) => table_commands::table(&command),
+        Chore::Queue(command) => table_commands::queues::queue(&command),
         Chore::Config(_) => {
             let written = command::print_example(&mut out);
             printed(written.map_err(|error| Failure::of_work(&error)))

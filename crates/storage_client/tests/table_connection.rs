@@ -11,8 +11,8 @@ use script::{
 use std::sync::Arc;
 use std::time::Duration;
 use storage_client::{
-    Continuation, Entity, Error, ErrorKind, GroupOperation, Proxies, Query, Settings, TableConnection,
-    TextEntity,
+    ChangeKind, Continuation, Entity, Error, ErrorKind, GroupOperation, IfMatch, Proxies, Query, RawChange,
+    Settings, TableConnection, TextEntity,
 };
 
 const SAS: &str = "TableEndpoint=http://127.0.0.1:1/abc;SharedAccessSignature=sv=2020-12-06&sig=a%2Fb";
@@ -107,6 +107,72 @@ async fn it_sends_what_the_pooled_client_sends() {
         assert_ne!(header(&own[0], "x-ms-client-request-id"), header(&own[1], "x-ms-client-request-id"));
         assert_eq!(header(&own[3], "authorization").is_empty(), text == SAS);
     }
+}
+
+const KINDS: [ChangeKind; 4] =
+    [ChangeKind::Insert, ChangeKind::InsertOrReplace, ChangeKind::InsertOrMerge, ChangeKind::Delete];
+
+/// Changes in JSON are on the wire what changes in values are, over both transports.
+#[tokio::test(start_paused = true)]
+async fn raw_changes_and_pages_are_the_same_requests() {
+    let parts = ["HTTP/1.1 204 x\r\nETag: e\r\n"; 4];
+    let steps = || {
+        let singles = [inserted(), inserted(), inserted(), inserted()];
+        [Connection::Open(singles.into_iter().chain([group_answer(&parts), page()]).collect())]
+    };
+    let entity = Entity::from(&ROW);
+    let json = entity.to_json();
+    let raw = KINDS.map(|kind| {
+        let entity = if kind == ChangeKind::Delete { &[][..] } else { &json };
+        RawChange { kind, partition_key: ROW.partition_key, row_key: "r", entity }
+    });
+    for text in ["UseDevelopmentStorage=true", SAS] {
+        let scripts = [(); 3].map(|()| Script::of(steps()));
+        let table = account_with(&scripts[0], text, |_| {}).table("T");
+        table.insert(&entity).await.expect("inserted");
+        table.insert_or_replace(&entity).await.expect("replaced");
+        table.insert_or_merge(&entity).await.expect("merged");
+        table.delete_entity(ROW.partition_key, "r", &IfMatch::Any).await.expect("deleted");
+        let (partition_key, row_key) = (ROW.partition_key.to_owned(), "r".to_owned());
+        let group = [
+            GroupOperation::Insert(entity.clone()),
+            GroupOperation::InsertOrReplace(entity.clone()),
+            GroupOperation::InsertOrMerge(entity.clone()),
+            GroupOperation::Delete { partition_key, row_key, if_match: IfMatch::Any },
+        ];
+        table.submit(&group).await.expect("done");
+        table.query_page(&query()).await.expect("a page");
+
+        let pooled = account_with(&scripts[1], text, |_| {}).table("T");
+        let mut own = account_with(&scripts[2], text, |_| {}).table("T").connection().expect("plain HTTP");
+        for change in &raw {
+            pooled.change(change).await.expect("done");
+            own.change(change).await.expect("done");
+        }
+        pooled.submit_changes(&raw).await.expect("done");
+        own.submit_changes(&raw).await.expect("done");
+        let (body, next) = pooled.raw_page(&query()).await.expect("a page");
+        let mut own_body = b"of another page".to_vec();
+        assert_eq!(own.raw_page(&query(), &mut own_body).await.expect("a page"), next);
+        assert_eq!((own_body.as_slice(), next.is_some()), (&body[..], true));
+
+        let [values, pooled, own] = scripts.map(|script| script.requests());
+        assert_eq!((values.len(), pooled.len(), own.len()), (6, 6, 6));
+        for ((values, pooled), own) in values.iter().zip(&pooled).zip(&own) {
+            assert_eq!(normal(pooled), normal(values));
+            assert_eq!(normal(own), normal(values));
+        }
+    }
+    let script = Script::of([]);
+    let many = vec![raw[0]; 101];
+    let error = account(&script).table("T").submit_changes(&many).await.expect_err("too many");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(
+        connection(&script).submit_changes(&many).await.expect_err("too many").kind(),
+        ErrorKind::Invalid
+    );
+    account(&script).table("T").submit_changes(&[]).await.expect("nothing to do");
+    connection(&script).submit_changes(&[]).await.expect("nothing to do");
 }
 
 /// How an operation ended, in all that a load test looks at.

@@ -2,18 +2,22 @@
 
 pub(crate) mod admin_arguments;
 pub(crate) mod byte_size;
+pub(crate) mod queue_arguments;
 pub(crate) mod sas_arguments;
 pub(crate) mod shard_arguments;
 pub(crate) mod shard_fan_out_arguments;
 pub(crate) mod shard_home_arguments;
 pub(crate) mod shard_move_arguments;
 pub(crate) mod stress_arguments;
+pub(crate) mod table_arguments;
 
 use crate::arguments::admin_arguments::AdminArguments;
 use crate::arguments::byte_size::parse_byte_size;
+use crate::arguments::queue_arguments::QueueCommand;
 use crate::arguments::sas_arguments::SasArguments;
 use crate::arguments::shard_arguments::ShardCommand;
 use crate::arguments::stress_arguments::StressArguments;
+use crate::arguments::table_arguments::TableCommand;
 use crate::output::log;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -38,6 +42,7 @@ Examples:
   larimar repair /srv/larimar --apply         make it whole, and tell what is lost
   larimar sas --resource blob/c/b --permissions r   a signature that reads one blob
   larimar stress --endpoint UseDevelopmentStorage=true   what one partition of a table does at most
+  larimar table export People people.jsonl --endpoint UseDevelopmentStorage=true   a table as a file, and back
   larimar shard map init books.toml --home file:books.map   which shard holds which key: a map of them
   larimar completions bash > /etc/bash_completion.d/larimar
   larimar man | man -l -
@@ -91,6 +96,12 @@ enum Command {
     /// Makes a table, queue or container of its own, loads it, runs operations on it for a while, and deletes
     /// it again, after Ctrl-C, too. Ends with 130 if it was stopped, and with 1 if something stays behind.
     Stress(Box<StressArguments>),
+    /// Export, import, copy, count, compare, delete and describe the entities of tables of any endpoint
+    #[command(subcommand)]
+    Table(TableCommand),
+    /// Look at, copy and move the messages of queues of any endpoint
+    #[command(subcommand)]
+    Queue(QueueCommand),
     /// Print what a shell needs to complete command lines
     Completions(CompletionsArguments),
     /// Print the manual page of larimar, or of one of its commands
@@ -169,6 +180,8 @@ pub(crate) enum Chore {
     Sas(Box<SasArguments>),
     Shard(ShardCommand),
     Stress(Box<StressArguments>),
+    Table(TableCommand),
+    Queue(QueueCommand),
     Completions(CompletionsArguments),
     Man(ManArguments),
 }
@@ -197,6 +210,8 @@ impl Arguments {
             Some(Command::Sas(sas)) => Chore::Sas(sas),
             Some(Command::Shard(shard)) => Chore::Shard(shard),
             Some(Command::Stress(stress)) => Chore::Stress(stress),
+            Some(Command::Table(command)) => Chore::Table(command),
+            Some(Command::Queue(command)) => Chore::Queue(command),
             Some(Command::Completions(completions)) => Chore::Completions(completions),
             Some(Command::Man(man)) => Chore::Man(man),
             None => Chore::Serve(Box::new(self.serve)),
@@ -443,7 +458,15 @@ pub(crate) fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         // Its text is a whole page of help.
         let text = error.to_string();
-        for command in ["larimar shard map", "larimar shard", "larimar admin token", "larimar admin"] {
+        let commands = [
+            "larimar shard map",
+            "larimar shard",
+            "larimar admin token",
+            "larimar admin",
+            "larimar table",
+            "larimar queue",
+        ];
+        for command in commands {
             if text.contains(&format!("Usage: {command} ")) {
                 return format!("{command} does nothing alone; {command} --help lists its commands");
             }

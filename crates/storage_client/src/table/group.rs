@@ -142,7 +142,7 @@ fn write_group(
 }
 
 /// Appends to the body of a group.
-fn put(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
+pub(super) fn put(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
     // Writing to memory does not fail.
     let _ = out.write_fmt(text);
 }

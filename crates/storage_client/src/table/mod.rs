@@ -6,5 +6,6 @@ pub(crate) mod group_answer;
 pub(crate) mod json;
 pub(crate) mod list;
 pub(crate) mod query;
+pub(crate) mod raw;
 pub(crate) mod table_client;
 pub(crate) mod table_connection;

@@ -34,18 +34,18 @@ const DATE_LEN: usize = 29;
 
 /// A table over one connection, with one request under way at a time.
 pub struct TableConnection {
-    client: Arc<Client>,
-    connection: KeepAlive,
+    pub(super) client: Arc<Client>,
+    pub(super) connection: KeepAlive,
     /// `/TABLE`, encoded.
-    table_path: String,
+    pub(super) table_path: String,
     /// Where the service is: what is before all paths, as it is sent and as it is signed.
     base: String,
     signed_base: String,
-    url: String,
+    pub(super) url: String,
     /// Headers of all requests.
     fixed: Vec<u8>,
     date: Date,
-    request: Request,
+    pub(super) request: Request,
     /// The whole request of an attempt.
     bytes: Vec<u8>,
     group: Group,
@@ -53,13 +53,13 @@ pub struct TableConnection {
 
 /// What a request says, the same in all its attempts.
 #[derive(Default)]
-struct Request {
+pub(super) struct Request {
     /// Below the account, encoded.
-    path: Vec<u8>,
+    pub(super) path: Vec<u8>,
     /// Without a signature.
-    query: String,
+    pub(super) query: String,
     content_type: String,
-    body: Vec<u8>,
+    pub(super) body: Vec<u8>,
     id: String,
 }
 
@@ -78,20 +78,20 @@ struct Date {
 }
 
 /// An operation: what all requests of it have.
-struct Call {
+pub(super) struct Call {
     name: &'static str,
     method: &'static str,
     effect: Effect,
     headers: &'static str,
 }
 
-const fn call(name: &'static str, method: &'static str, headers: &'static str) -> Call {
+pub(super) const fn call(name: &'static str, method: &'static str, headers: &'static str) -> Call {
     let is_read = method.len() == 3 && method.as_bytes()[0] == b'G';
     Call { name, method, effect: if is_read { Effect::None } else { Effect::Repeatable }, headers }
 }
 
 /// Those of `table_operation`.
-const SPOKEN: &str = "accept: application/json;odata=minimalmetadata\r\ndataserviceversion: 3.0;\r\n\
+pub(super) const SPOKEN: &str = "accept: application/json;odata=minimalmetadata\r\ndataserviceversion: 3.0;\r\n\
                       maxdataserviceversion: 3.0;NetFx\r\n";
 const SPOKEN_WITHOUT_ANSWER: &str = "accept: application/json;odata=minimalmetadata\r\n\
                       dataserviceversion: 3.0;\r\nmaxdataserviceversion: 3.0;NetFx\r\n\
@@ -100,8 +100,8 @@ const SPOKEN_IN_GROUPS: &str =
     "accept: application/json;odata=minimalmetadata\r\ndataserviceversion: 3.0;\r\n";
 
 const GET_CALL: Call = call(GET, "GET", SPOKEN);
-const INSERT_CALL: Call = call(INSERT, "POST", SPOKEN_WITHOUT_ANSWER);
-const INSERT_OR_REPLACE_CALL: Call = call(INSERT_OR_REPLACE, "PUT", SPOKEN);
+pub(super) const INSERT_CALL: Call = call(INSERT, "POST", SPOKEN_WITHOUT_ANSWER);
+pub(super) const INSERT_OR_REPLACE_CALL: Call = call(INSERT_OR_REPLACE, "PUT", SPOKEN);
 const SUBMIT_CALL: Call = call(SUBMIT, "POST", SPOKEN_IN_GROUPS);
 const QUERY_CALL: Call = call(QUERY, "GET", SPOKEN);
 
@@ -222,18 +222,29 @@ impl TableConnection {
 
     /// One page of a query, whose entities are counted. A page that continues where it began is an error.
     pub async fn count_page(&mut self, query: &Query) -> Result<CountedPage, Error> {
-        self.begin("");
-        let operation = page_operation(self.table_path.as_str(), query);
-        self.request.path.extend_from_slice(operation.path.as_bytes());
-        self.request.query = encode_query(&operation.query);
-        self.send(&QUERY_CALL).await?;
+        self.request_page(query).await?;
         let count = count_entities(self.connection.body()).map_err(|why| Error::unreadable(QUERY, why))?;
         let continuation = continuation_of(&self.connection.headers());
         unless_repeated(query, &continuation)?;
         Ok(CountedPage { count, continuation })
     }
 
-    fn begin(&mut self, content_type: &str) {
+    /// Has the answer to a query at hand.
+    pub(super) async fn request_page(&mut self, query: &Query) -> Result<(), Error> {
+        self.begin("");
+        let operation = page_operation(self.table_path.as_str(), query);
+        self.request.path.extend_from_slice(operation.path.as_bytes());
+        self.request.query = encode_query(&operation.query);
+        self.send(&QUERY_CALL).await.map(drop)
+    }
+
+    /// Adds a part to the group.
+    pub(super) fn add_part(&mut self, put: impl FnOnce(&mut Vec<u8>, &str, usize)) {
+        put(&mut self.request.body, &self.group.id, self.group.count);
+        self.group.count += 1;
+    }
+
+    pub(super) fn begin(&mut self, content_type: &str) {
         // Its body is written over.
         self.group.count = 0;
         let Request { path, query, content_type: own, body, .. } = &mut self.request;
@@ -247,7 +258,7 @@ impl TableConnection {
 
     /// Sends the request until it is done or given up: how often, and whether an attempt before the last one
     /// may have done it.
-    async fn send(&mut self, call: &Call) -> Result<(u32, bool), Error> {
+    pub(super) async fn send(&mut self, call: &Call) -> Result<(u32, bool), Error> {
         let client = self.client.clone();
         let mut course = Course::new(&client.surroundings, &client.settings, call.name, call.effect, false);
         let id = guid_letters(&client.new_guid());

@@ -19,6 +19,7 @@ pub(crate) mod queues;
 pub(crate) mod rounds;
 mod routes;
 mod stress;
+mod table_tools;
 
 use crate::bench::engine::EngineBenchArguments;
 use crate::bench::measured::{MeasuredServer, Programs};
@@ -87,6 +88,8 @@ enum Part {
     /// The load test `larimar stress` beside the bench's own clients; with --peer against the peer emulator,
     /// too.
     Stress(stress::StressArguments),
+    /// Exports and imports of whole tables: entities a second.
+    TableTools(table_tools::TableToolsArguments),
 }
 
 impl BenchArguments {
@@ -111,7 +114,8 @@ pub(crate) fn smoke(bin: &Path) -> Outcome<()> {
     groups::run(&groups::GroupArguments::smoke(bin.to_path_buf()))?;
     blobs::run(&blobs::BlobArguments::smoke(bin.to_path_buf()))?;
     churn::run(&churn::ChurnArguments::smoke(bin.to_path_buf()))?;
-    stress::run(&stress::StressArguments::smoke(bin.to_path_buf()))
+    stress::run(&stress::StressArguments::smoke(bin.to_path_buf()))?;
+    table_tools::run(&table_tools::TableToolsArguments::smoke(bin.to_path_buf()))
 }
 
 pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
@@ -126,6 +130,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
         Some(Part::Profiles(profiles)) => profiles::run(profiles),
         Some(Part::Routes) => routes::run(),
         Some(Part::Stress(stress)) => stress::run(stress),
+        Some(Part::TableTools(tools)) => table_tools::run(tools),
         None => run_server(arguments),
     }
 }

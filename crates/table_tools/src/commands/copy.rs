@@ -1,0 +1,212 @@
+//! `larimar table copy`: entities of one table into another, mapped on the way.
+//!
+//! A worker reads a page, maps it, writes it as an import does, and only then counts the page as read. What
+//! always holds: a run that goes on repeats at most the pages that were under way, and knows that what it
+//! finds of them may be its own.
+
+use super::Selection;
+use crate::access::TableAccess;
+use crate::environment::ToolEnvironment;
+use crate::error::ToolError;
+use crate::files::records::{Line, Window};
+use crate::files::state_file::StateFile;
+use crate::import::batch::plan;
+use crate::import::writer::{Counts, OnConflict, Source, write};
+use crate::lines::row::Row;
+use crate::mapping::Mapping;
+use crate::place::TablePlace;
+use crate::scan::ledger::Ledger;
+use crate::scan::run::{Keeper, Kept, run};
+use crate::scan::worker::{Book, Place, Scan, ScanRequest, Sink};
+use base::BoxFuture;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What is copied.
+pub struct CopyPlan {
+    /// Where from.
+    pub from: Selection,
+    /// Where to.
+    pub to: TablePlace,
+    /// How keys and properties change.
+    pub mapping: Mapping,
+    /// What becomes of entities whose keys are there.
+    pub on_conflict: OnConflict,
+    /// The table is made unless it is there.
+    pub creates_table: bool,
+    /// Everything is read and mapped, and nothing is written.
+    pub is_dry: bool,
+    /// Where the state is kept, for a run that goes on; none without it.
+    pub state: Option<String>,
+    /// What an earlier run has done is forgotten.
+    pub restarts: bool,
+}
+
+/// What was copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Entities that were read; those of an earlier run, too.
+    pub read: u64,
+    /// Entities that this run has left out, because their keys were there.
+    pub skipped: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CopyState {
+    ledger: Ledger,
+}
+
+/// Copies a table, or goes on with a copy that was stopped.
+pub async fn copy(plan: &CopyPlan, environment: &mut ToolEnvironment<'_>) -> Result<Copied, ToolError> {
+    let (from, connections) = (&plan.from, plan.from.connections);
+    if from.place.url() == plan.to.url() && plan.mapping.is_empty() {
+        return Err(ToolError::refused("a table is not copied onto itself; give --set, or another table"));
+    }
+    let state =
+        plan.state.as_ref().map(|path| StateFile::new(environment.disk.clone(), path.clone(), plan.work()));
+    let mut kept: Option<CopyState> = None;
+    if let Some(state) = &state {
+        if plan.restarts {
+            state.remove().await?;
+        }
+        kept = state.read().await?;
+    }
+    from.place.checked(from.filter.as_deref(), 1, environment).await?;
+    let target = plan.to.client(&environment.surroundings, connections);
+    match (plan.creates_table && !plan.is_dry, plan.creates_table) {
+        (true, _) => {
+            target.create_if_absent().await?;
+        }
+        (false, false) => {
+            plan.to.checked(None, 1, environment).await?;
+        }
+        (false, true) => {}
+    }
+    let is_resumed = kept.is_some();
+    let sink = || Copier {
+        table: (!plan.is_dry).then(|| TableAccess::of(&target)),
+        source: from.place.url(),
+        mapping: plan.mapping.clone(),
+        on_conflict: plan.on_conflict,
+        is_resumed,
+        counts: Counts::default(),
+    };
+    let sinks: Vec<Copier> = (0..connections).map(|_| sink()).collect();
+    let ledger = kept.map_or_else(|| Ledger::new(from.range()), |kept| kept.ledger);
+    let request = ScanRequest { filter: from.filter.clone(), select: Vec::new(), is_parallel: true };
+    let clock = environment.surroundings.clock.clone();
+    let scan = Scan::new(Book { ledger, output: None }, request, clock, environment.stop.clone());
+    let (scan, table) = (Arc::new(scan), from.place.client(&environment.surroundings, connections));
+    let mut keeper = StateKeeper { state: state.clone().filter(|_| !plan.is_dry) };
+    let ran = run("copying", &scan, &table, sinks, environment, &mut keeper).await;
+    let read = scan.book.lock().await.ledger.rows;
+    match ran {
+        Ok(sinks) => {
+            if let Some(state) = &state {
+                state.remove().await?;
+            }
+            let skipped = sinks.iter().map(|sink| sink.counts.skipped).sum();
+            Ok(Copied { read, skipped })
+        }
+        Err(error) if plan.is_dry => Err(error),
+        Err(error) => {
+            let to = plan.to.url();
+            let how = match &state {
+                Some(state) => format!("the same command goes on from {}", state.path()),
+                None => "without --state the same command begins anew".to_owned(),
+            };
+            Err(error.keeping(format!("{read} entities and perhaps some pages more are in {to}; {how}")))
+        }
+    }
+}
+
+impl CopyPlan {
+    fn work(&self) -> String {
+        let Selection { filter, partition, .. } = &self.from;
+        format!(
+            "copy of {} to {}, filter {filter:?}, partition {partition:?}, {:?}, on conflict {:?}",
+            self.from.place.url(),
+            self.to.url(),
+            self.mapping,
+            self.on_conflict
+        )
+    }
+}
+
+struct Copier {
+    /// None writes nothing.
+    table: Option<TableAccess>,
+    source: String,
+    mapping: Mapping,
+    on_conflict: OnConflict,
+    is_resumed: bool,
+    counts: Counts,
+}
+
+impl Copier {
+    /// The mapped rows, as a window of a file has them.
+    fn window(&self, rows: &[Row<'_>]) -> Result<Window, ToolError> {
+        let (mut text, mut lines) = (Vec::new(), Vec::new());
+        for row in rows {
+            let start = text.len();
+            match self.mapping.is_empty() {
+                true => row.put_json(&mut text),
+                false => {
+                    let mapped = self.mapping.apply(row).map_err(|what| {
+                        let key = format!("{:?} {:?}", row.partition_key, row.row_key);
+                        ToolError::Refused(format!("{}: {key}: {what}", self.source))
+                    })?;
+                    text.extend_from_slice(&mapped.to_json());
+                }
+            }
+            let number = lines.len() as u64 + 1;
+            lines.push(Line { at: start..text.len(), number, file_end: text.len() as u64 });
+        }
+        Ok(Window { end: text.len() as u64, text, lines })
+    }
+}
+
+impl Sink for Copier {
+    fn take<'a>(
+        &'a mut self,
+        _: &'a Place<'a>,
+        rows: &'a [Row<'a>],
+    ) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
+        Box::pin(async move {
+            let window = self.window(rows)?;
+            let source = Source {
+                path: &self.source,
+                window: &window,
+                on_conflict: self.on_conflict,
+                doubtful_to: if self.is_resumed { u64::MAX } else { 0 },
+                has_lines: false,
+            };
+            let mut start = 0;
+            while start < window.lines.len() {
+                let portion = plan(&window, &self.source, start, |_| false)?;
+                start = portion.end;
+                for batch in &portion.batches {
+                    if let Some(table) = &mut self.table {
+                        self.counts += write(&source, table, batch).await?;
+                    }
+                }
+            }
+            Ok(Vec::new())
+        })
+    }
+}
+
+struct StateKeeper {
+    state: Option<StateFile>,
+}
+
+impl Keeper for StateKeeper {
+    fn keep<'a>(&'a mut self, kept: Kept) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            match &self.state {
+                Some(state) => state.write(&CopyState { ledger: kept.ledger }).await,
+                None => Ok(()),
+            }
+        })
+    }
+}

@@ -1,0 +1,284 @@
+//! `larimar table export`: a table into a file.
+//!
+//! ```text
+//! FILE.partial    lines of JSON, in whatever format the file is to be; grows by whole pages
+//! FILE.state      where each range is, and how many bytes of FILE.partial that accounts for
+//! FILE            by a rename, once all is there; of CSV after a second pass, which knows all columns
+//! ```
+//!
+//! The order of lines: within a partition, and within a range, that of keys; ranges are mixed by pages as
+//! they come, because keeping whole ranges back needs as much memory or disk as they are large. With one
+//! range, read by one worker, the file is in the order of keys: `--ordered`.
+//!
+//! What always holds: FILE is not there, or whole; after a kill FILE.partial is cut to what FILE.state
+//! accounts for, so that a run that goes on has nothing twice and nothing missing; memory is a page for each
+//! worker.
+
+use crate::csv::columns::{COLUMNS_MAX, Columns};
+use crate::csv::write::{put_head, put_record};
+use crate::environment::ToolEnvironment;
+use crate::error::ToolError;
+use crate::files::output::Output;
+use crate::files::records::{Format, RecordFile};
+use crate::files::state_file::StateFile;
+use crate::lines::row::Row;
+use crate::place::TablePlace;
+use crate::scan::ledger::Ledger;
+use crate::scan::range::KeyRange;
+use crate::scan::run::{Keeper, Kept, run};
+use crate::scan::worker::{Book, Place, Scan, ScanRequest, Sink};
+use base::{BoxFuture, Disk};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What is exported, and where to.
+pub struct ExportPlan {
+    /// The table.
+    pub place: TablePlace,
+    /// Which entities; all without it.
+    pub filter: Option<String>,
+    /// Which properties beside the keys; all if it is empty.
+    pub select: Vec<String>,
+    /// The file's path.
+    pub file: String,
+    /// Its format.
+    pub format: Format,
+    /// Workers, each with a connection.
+    pub connections: usize,
+    /// Lines are in the order of keys; one worker reads.
+    pub is_ordered: bool,
+    /// A file that is there is replaced.
+    pub overwrites: bool,
+    /// What an earlier run has left is forgotten.
+    pub restarts: bool,
+}
+
+/// What was exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exported {
+    /// Entities in the file.
+    pub entities: u64,
+    /// Bytes of the file.
+    pub size_bytes: u64,
+}
+
+/// What is kept of an export.
+#[derive(Serialize, Deserialize)]
+struct ExportState {
+    ledger: Ledger,
+    /// Of the partial file.
+    size_bytes: u64,
+    /// All is in the partial file.
+    is_read: bool,
+}
+
+struct Files {
+    disk: Arc<dyn Disk>,
+    file: String,
+    partial: String,
+    state: StateFile,
+}
+
+/// Exports a table, or goes on with an export that was stopped.
+pub async fn export(plan: &ExportPlan, environment: &mut ToolEnvironment<'_>) -> Result<Exported, ToolError> {
+    let files = plan.files(environment.disk.clone());
+    if plan.restarts {
+        files.state.remove().await?;
+    }
+    let kept: Option<ExportState> = files.state.read().await?;
+    let (ledger, output) = match kept {
+        Some(kept) if kept.is_read => return files.finish(plan, kept.ledger.rows, environment).await,
+        Some(kept) => {
+            let output = Output::resume(&*files.disk, &files.partial, kept.size_bytes).await?;
+            (kept.ledger, output)
+        }
+        None => {
+            files.refuse_existing(plan).await?;
+            // Nothing is made for a table that is not there.
+            plan.place.checked(plan.filter.as_deref(), 1, environment).await?;
+            (Ledger::new(KeyRange::all()), Output::create(&*files.disk, &files.partial).await?)
+        }
+    };
+    let (select, is_parallel) = (plan.selected(), !plan.is_ordered);
+    let request = ScanRequest { filter: plan.filter.clone(), select, is_parallel };
+    let connections = if plan.is_ordered { 1 } else { plan.connections };
+    let table = plan.place.client(&environment.surroundings, connections);
+    let book = Book { ledger, output: Some(output) };
+    let clock = environment.surroundings.clock.clone();
+    let scan = Arc::new(Scan::new(book, request, clock, environment.stop.clone()));
+    let sinks: Vec<Lines> = (0..connections).map(|_| Lines).collect();
+    let mut keeper = StateKeeper { state: files.state.clone() };
+    let ran = run("exporting", &scan, &table, sinks, environment, &mut keeper).await;
+    let book = scan.book.lock().await;
+    let (rows, output) = (book.ledger.rows, book.output.as_ref());
+    if let Err(error) = ran {
+        if let Some(output) = output {
+            output.cut().await?;
+        }
+        let kept = format!("{} has {rows} whole entities; the same command goes on with them", files.partial);
+        return Err(error.keeping(kept));
+    }
+    if let Some(output) = output {
+        output.sync().await?;
+        let (ledger, size_bytes) = (book.ledger.clone(), output.size_bytes());
+        files.state.write(&ExportState { ledger, size_bytes, is_read: true }).await?;
+    }
+    files.finish(plan, rows, environment).await
+}
+
+impl ExportPlan {
+    fn files(&self, disk: Arc<dyn Disk>) -> Files {
+        let work = format!(
+            "export of {}{}{} into {:?}{}",
+            self.place.url(),
+            self.filter.as_ref().map_or_else(String::new, |filter| format!(", filter {filter}")),
+            if self.select.is_empty() {
+                String::new()
+            } else {
+                format!(", select {}", self.select.join(","))
+            },
+            self.format,
+            if self.is_ordered { ", ordered" } else { "" },
+        );
+        let state = StateFile::new(disk.clone(), format!("{}.state", self.file), work);
+        Files { disk, file: self.file.clone(), partial: format!("{}.partial", self.file), state }
+    }
+
+    /// Keys are always there.
+    fn selected(&self) -> Vec<String> {
+        if self.select.is_empty() {
+            return Vec::new();
+        }
+        let keys = ["PartitionKey", "RowKey"].map(str::to_owned);
+        let others = self.select.iter().filter(|name| !keys.contains(name)).cloned();
+        keys.iter().cloned().chain(others).collect()
+    }
+}
+
+impl Files {
+    async fn refuse_existing(&self, plan: &ExportPlan) -> Result<(), ToolError> {
+        let exists =
+            self.disk.exists(&self.file).await.map_err(|error| ToolError::file(&self.file, error))?;
+        if exists && !plan.overwrites {
+            let what = format!("{} is there already; give --overwrite, or another name", self.file);
+            return Err(ToolError::Refused(what));
+        }
+        Ok(())
+    }
+
+    /// Makes the file of the partial one, which is whole.
+    async fn finish(
+        &self,
+        plan: &ExportPlan,
+        entities: u64,
+        environment: &ToolEnvironment<'_>,
+    ) -> Result<Exported, ToolError> {
+        let failed = |error| ToolError::file(&self.file, error);
+        let is_there = self.disk.exists(&self.partial).await.map_err(failed)?;
+        // Else it was renamed just before the end of an earlier run.
+        if is_there {
+            let made = match plan.format {
+                Format::JsonLines => self.partial.clone(),
+                Format::Csv => self.convert(environment).await.map_err(|error| {
+                    error.keeping(format!(
+                        "{} has all {entities} entities; the same command goes on",
+                        self.partial
+                    ))
+                })?,
+            };
+            self.disk.rename(&made, &self.file).await.map_err(failed)?;
+            self.disk.sync_folder(folder_of(&self.file)).await.map_err(failed)?;
+            if made != self.partial {
+                self.disk.remove(&self.partial).await.map_err(failed)?;
+            }
+        }
+        self.state.remove().await?;
+        let file = self.disk.open(&self.file, base::OpenMode::Read).await.map_err(failed)?;
+        Ok(Exported { entities, size_bytes: file.size().await.map_err(failed)? })
+    }
+
+    /// Writes CSV: first all lines are read for their columns, then once more.
+    async fn convert(&self, environment: &ToolEnvironment<'_>) -> Result<String, ToolError> {
+        let path = format!("{}.csv", self.partial);
+        let open = || RecordFile::open(&*self.disk, &self.partial, Format::JsonLines, (0, 1));
+        let mut columns = Columns::default();
+        let mut lines = open().await?;
+        while let Some(window) = lines.next_window().await? {
+            for line in &window.lines {
+                let row = row_of(&window.text[line.at.clone()], &self.partial, line.number)?;
+                if !columns.add(&row) {
+                    let what = format!(
+                        "the entities have more than {COLUMNS_MAX} properties of different names or types, \
+                         which are too many columns; export JSON lines, or --select some"
+                    );
+                    return Err(ToolError::Refused(what));
+                }
+            }
+            self.refuse_if_stopped(environment)?;
+        }
+        columns.fix();
+        let (mut output, mut out) = (Output::create(&*self.disk, &path).await?, Vec::new());
+        put_head(&mut out, &columns);
+        let mut lines = open().await?;
+        while let Some(window) = lines.next_window().await? {
+            for line in &window.lines {
+                put_record(
+                    &mut out,
+                    &row_of(&window.text[line.at.clone()], &self.partial, line.number)?,
+                    &columns,
+                );
+            }
+            output.append(std::mem::take(&mut out)).await?;
+            self.refuse_if_stopped(environment)?;
+        }
+        output.append(out).await?;
+        output.sync().await?;
+        Ok(path)
+    }
+
+    fn refuse_if_stopped(&self, environment: &ToolEnvironment<'_>) -> Result<(), ToolError> {
+        if environment.stop.is_set() { Err(ToolError::Stopped) } else { Ok(()) }
+    }
+}
+
+/// The entity of a line that this program has written.
+pub(crate) fn row_of<'a>(line: &'a [u8], path: &str, number: u64) -> Result<Row<'a>, ToolError> {
+    let failed = |what: String| ToolError::Line { path: path.to_owned(), line: number, what };
+    let text = simdutf8::basic::from_utf8(line).map_err(|_| failed("it is not UTF-8".to_owned()))?;
+    Row::parse(text).map_err(|error| failed(error.to_string()))
+}
+
+fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| if folder.is_empty() { "/" } else { folder })
+}
+
+/// Rows as lines.
+struct Lines;
+
+impl Sink for Lines {
+    fn take<'a>(
+        &'a mut self,
+        _: &'a Place<'a>,
+        rows: &'a [Row<'a>],
+    ) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
+        Box::pin(async move {
+            let mut out = Vec::with_capacity(rows.len() * 1024);
+            rows.iter().for_each(|row| row.put_line(&mut out));
+            Ok(out)
+        })
+    }
+}
+
+struct StateKeeper {
+    state: StateFile,
+}
+
+impl Keeper for StateKeeper {
+    fn keep<'a>(&'a mut self, kept: Kept) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            let Some((file, size_bytes)) = kept.output else { return Ok(()) };
+            file.sync_data().await.map_err(|error| ToolError::file(self.state.path(), error))?;
+            self.state.write(&ExportState { ledger: kept.ledger, size_bytes, is_read: false }).await
+        })
+    }
+}
