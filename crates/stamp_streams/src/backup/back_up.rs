@@ -1,0 +1,83 @@
+//! Backups: all documents at one revision, or those of one change, as one object that is created once.
+//!
+//! What always holds: a backup that is reported is in the store, whole.
+
+use crate::error::StampError;
+use crate::membership::life::Life;
+use crate::metadata::metadata_store::Metadata;
+use crate::metadata::wire::KeyKind;
+use crate::stores::store_error::StoreError;
+use crate::surroundings::Surroundings;
+use bytes::Bytes;
+use stamp::{Backup, BackupScope, PutAnswer, Revision, StampLife, StoredError, Value, backups_folder};
+
+/// How often a backup object is sent.
+const TRIES_MAX: usize = 20;
+/// Bytes that a backup object may have: some thousand documents.
+pub(crate) const BACKUP_SIZE_BYTES_MAX: u64 = 1 << 30;
+
+/// Makes a complete backup. The revision that it has.
+///
+/// # Errors
+///
+/// If a store can't be reached, or a document is damaged: then there is no backup.
+pub async fn back_up_all(life: &Life) -> Result<Revision, StampError> {
+    back_up_generation(&life.surroundings, &life.metadata, life.life(), life.restores()).await
+}
+
+pub(crate) async fn back_up_generation(
+    surroundings: &Surroundings,
+    metadata: &Metadata,
+    life: StampLife,
+    restores: u64,
+) -> Result<Revision, StampError> {
+    let values = metadata.list(&[KeyKind::Document], &[]).await?;
+    let documents = values.values.into_values().filter_map(|(value, _)| match value {
+        Value::Document(document) => Some(document),
+        _ => None,
+    });
+    let documents = documents.collect();
+    let (revision, scope) = (values.revision, BackupScope::Complete);
+    store_backup(surroundings, &Backup { life, restores, revision, scope, documents }).await?;
+    Ok(revision)
+}
+
+/// Creates a backup object, unless the same is there.
+pub(crate) async fn store_backup(surroundings: &Surroundings, backup: &Backup) -> Result<(), StampError> {
+    let (name, content) = (backup.path(), Bytes::from(backup.encode()));
+    let mut back_off = surroundings.back_off();
+    for _ in 0..TRIES_MAX {
+        match surroundings.put_named(&name, &content).await {
+            PutAnswer::Created => return Ok(()),
+            // By this process before, or by another that read the same documents.
+            PutAnswer::Refused => {
+                let there = surroundings.read_object(&name, BACKUP_SIZE_BYTES_MAX).await?;
+                let is_same = Backup::decode(&there, backup.life.stamp, &name)? == *backup;
+                let (what, why) = (format!("backup {name}"), "it has other documents".to_owned());
+                let other = StoredError::Malformed { what, why };
+                return if is_same { Ok(()) } else { Err(other.into()) };
+            }
+            PutAnswer::Unknown => back_off.wait().await,
+            PutAnswer::Failed { status } => {
+                let error = StoreError::Refused(format!("status {status}"));
+                return Err(StampError::store(&name, error));
+            }
+        }
+    }
+    Err(StampError::store(&name, StoreError::UnknownOutcome("no answer".to_owned())))
+}
+
+/// The revision of the newest complete backup of this life of the metadata store.
+pub(crate) async fn newest_backup(
+    surroundings: &Surroundings,
+    life: StampLife,
+) -> Result<Option<Revision>, StampError> {
+    let names = surroundings.list_names(&backups_folder(life)).await?;
+    // Names end with the revision, in order; those of single changes have a range behind it.
+    let Some(name) = names.iter().rev().find(|name| !name.rsplit('/').next().unwrap_or("-").contains('-'))
+    else {
+        return Ok(None);
+    };
+    let content = surroundings.read_object(name, BACKUP_SIZE_BYTES_MAX).await?;
+    Ok(Some(Backup::decode(&content, life.stamp, name)?.revision))
+}

@@ -1,0 +1,174 @@
+//! The first start of a stamp, and whether the object store can carry one.
+//!
+//! What always holds: a stamp that is there is not founded again; its life is written last, so that nobody
+//! joins a stamp that is founded in part.
+
+use crate::error::StampError;
+use crate::metadata::metadata_store::{Metadata, read_life};
+use crate::metadata::wire::{LifeEntry, encode_life, life_key};
+use crate::stores::key_values::{KeyAnswer, KeyCompare, KeyTransaction};
+use crate::stores::store_error::StoreError;
+use crate::surroundings::Surroundings;
+use bytes::Bytes;
+use futures_util::future::join_all;
+use stamp::{
+    Change, Compare, Generation, Key, KeyLimits, Mark, OwnEntry, OwnerEpoch, PutAnswer, RangeDocument,
+    RangeId, Revision, StampLife, StreamId, Transaction, TransactionAnswer, UniqueName, Value, apply_changes,
+};
+use std::sync::Arc;
+
+/// Creations of one name that race at the first start.
+const RACING_CREATES: usize = 16;
+/// How often a change of the first start is sent.
+const TRIES_MAX: usize = 20;
+
+/// A range of a new stamp.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstRange {
+    /// Its keys.
+    pub keys: KeyLimits,
+    /// What its streams are for.
+    pub purposes: Vec<String>,
+}
+
+/// Founds a stamp with these ranges, which nobody has yet.
+///
+/// # Errors
+///
+/// If there is a stamp, or the object store can't carry one, or a store can't be reached.
+pub async fn found(surroundings: &Surroundings, ranges: &[FirstRange]) -> Result<(), StampError> {
+    if read_life(surroundings).await?.is_some() {
+        return Err(StampError::Setup("the metadata store has this stamp already".to_owned()));
+    }
+    probe(surroundings).await?;
+    let generation = Generation(surroundings.draw_wide());
+    let life = StampLife { stamp: surroundings.settings.stamp, generation };
+    let metadata = Metadata::new(surroundings.clone(), life);
+    let founder = surroundings.draw_incarnation();
+    let mut counter = 0;
+    let mut next = || {
+        counter += 1;
+        UniqueName { incarnation: founder, counter }
+    };
+    for range in ranges {
+        let own = OwnEntry::released(OwnerEpoch(0));
+        let empty = RangeDocument::new(RangeId(next()), own, range.keys.clone(), Mark(next()));
+        let create =
+            |purpose: &String| Change::CreateStream { stream: StreamId(next()), purpose: purpose.clone() };
+        let changes: Vec<Change> = range.purposes.iter().map(create).collect();
+        let changed = apply_changes(&empty, &changes).map_err(stamp::BeginError::from)?;
+        put_range(surroundings, &metadata, generation, changed.document).await?;
+    }
+    put_collection(surroundings, &metadata, generation, None, true).await?;
+    put_life(surroundings, LifeEntry { generation, restores: 0 }).await
+}
+
+/// Writes a range that is not there.
+pub(crate) async fn put_range(
+    surroundings: &Surroundings,
+    metadata: &Metadata,
+    generation: Generation,
+    document: RangeDocument,
+) -> Result<(), StampError> {
+    let mut transaction = Transaction::new(generation);
+    let (range, own) = (document.range, document.own);
+    transaction.compares.push(Compare::ChangedAt(Key::Document(range), Revision(0)));
+    transaction.puts.push((Key::Own(range), Value::Own(own)));
+    transaction.puts.push((Key::Document(range), Value::Document(Arc::new(document))));
+    put_once(surroundings, metadata, transaction).await
+}
+
+/// Turns collection on or off; it was as `before`, or is not known yet.
+pub(crate) async fn put_collection(
+    surroundings: &Surroundings,
+    metadata: &Metadata,
+    generation: Generation,
+    before: Option<bool>,
+    is_on: bool,
+) -> Result<(), StampError> {
+    let mut transaction = Transaction::new(generation);
+    transaction.compares.push(match before {
+        Some(is_on) => Compare::Is(Key::Collection, Value::Collection { is_on }),
+        None => Compare::ChangedAt(Key::Collection, Revision(0)),
+    });
+    transaction.puts.push((Key::Collection, Value::Collection { is_on }));
+    put_once(surroundings, metadata, transaction).await
+}
+
+/// Sends what nobody else writes before a life is in force. Its compares fail once it was committed, so that
+/// a try that arrives late changes nothing of what others have written since then.
+async fn put_once(
+    surroundings: &Surroundings,
+    metadata: &Metadata,
+    transaction: Transaction,
+) -> Result<(), StampError> {
+    let mut back_off = surroundings.back_off();
+    let mut may_be_done = false;
+    for _ in 0..TRIES_MAX {
+        match metadata.commit(&transaction).await {
+            TransactionAnswer::Committed(_) => return Ok(()),
+            TransactionAnswer::CompareFailed if may_be_done => return Ok(()),
+            TransactionAnswer::CompareFailed => {
+                return Err(StampError::Setup("another process writes to this stamp".to_owned()));
+            }
+            TransactionAnswer::Unknown => may_be_done = true,
+        }
+        back_off.wait().await;
+    }
+    Err(StampError::store("metadata", StoreError::UnknownOutcome("no answer".to_owned())))
+}
+
+/// Writes which life is in force, if none is.
+pub(crate) async fn put_life(surroundings: &Surroundings, entry: LifeEntry) -> Result<(), StampError> {
+    let stamp = surroundings.settings.stamp;
+    let transaction = KeyTransaction {
+        compares: vec![KeyCompare::ChangedAt(life_key(stamp), Revision(0))],
+        puts: vec![(life_key(stamp), encode_life(entry, stamp), None)],
+        deletes: Vec::new(),
+    };
+    let mut back_off = surroundings.back_off();
+    for _ in 0..TRIES_MAX {
+        match surroundings.try_once(surroundings.keys.commit(&transaction)).await {
+            Some(KeyAnswer::Committed(_)) => return Ok(()),
+            Some(KeyAnswer::CompareFailed(_)) => match read_life(surroundings).await {
+                Ok(Some(found)) if found == entry => return Ok(()),
+                Ok(Some(_)) => {
+                    let other = "another process has founded or restored the stamp meanwhile";
+                    return Err(StampError::Setup(other.to_owned()));
+                }
+                _ => back_off.wait().await,
+            },
+            Some(KeyAnswer::Unknown) | None => back_off.wait().await,
+        }
+    }
+    Err(StampError::store("life", StoreError::UnknownOutcome("no answer".to_owned())))
+}
+
+/// Whether the object store creates a name once only, and again after it was deleted.
+///
+/// # Errors
+///
+/// If it does not, or can't be reached: no stamp can be kept in it.
+pub async fn probe(surroundings: &Surroundings) -> Result<(), StampError> {
+    let name = format!("{}/probe/{:032x}", surroundings.settings.stamp, surroundings.draw_wide());
+    let refused = |why: &str| StampError::Setup(format!("the object store can't carry a stamp: {why}"));
+    let contents: Vec<Bytes> = (0..RACING_CREATES).map(|number| Bytes::from(vec![number as u8])).collect();
+    let answers = join_all(contents.iter().map(|content| surroundings.put_named(&name, content))).await;
+    let created = |answer: &PutAnswer| *answer == PutAnswer::Created;
+    if answers.iter().any(|answer| matches!(answer, PutAnswer::Unknown)) {
+        return Err(StampError::store("probe", StoreError::Unavailable("no answer".to_owned())));
+    }
+    if answers.iter().filter(|answer| created(answer)).count() != 1 {
+        return Err(refused("several creations of one name succeed, or none does"));
+    }
+    let there = surroundings.read_object(&name, 1).await?;
+    if answers.iter().zip(&contents).any(|(answer, content)| created(answer) && *content != there) {
+        return Err(refused("the content is not that of the creation that succeeded"));
+    }
+    let deleted = surroundings.try_once(surroundings.objects.delete(&name)).await;
+    if deleted != Some(Ok(())) || !created(&surroundings.put_named(&name, &contents[0]).await) {
+        return Err(refused("a name that was deleted can't be created"));
+    }
+    drop(surroundings.try_once(surroundings.objects.delete(&name)).await);
+    Ok(())
+}

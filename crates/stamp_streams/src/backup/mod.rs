@@ -1,0 +1,11 @@
+//! Metadata twice: backups of documents in the object store, the first start of a stamp, and its restore.
+//!
+//! | file | content |
+//! |---|---|
+//! | `back_up.rs` | all documents at one revision, or those of one change, as one object |
+//! | `found.rs` | the first start of a stamp, and whether the object store can carry one |
+//! | `restore.rs` | documents of a lost metadata store, from backups and headers of parts |
+
+pub(crate) mod back_up;
+pub(crate) mod found;
+pub(crate) mod restore;

@@ -1,0 +1,212 @@
+//! Sweeps: the store is listed, then all documents are read at one revision, then what `stamp::choose_sweep`
+//! chooses is done.
+//!
+//! How long ago an extent was dropped is counted by the sweeper's own clock, from when it first saw the key:
+//! never longer than it is, and anew for each sweeper.
+//!
+//! What always holds: nothing but a sweep deletes; a sweep that is cut off anywhere has done no harm.
+
+use crate::backup::back_up::newest_backup;
+use crate::error::StampError;
+use crate::extents::seal::{SealFor, seal};
+use crate::membership::life::Life;
+use crate::metadata::metadata_store::Values;
+use crate::metadata::wire::KeyKind;
+use crate::settings::Breach;
+use parking_lot::Mutex;
+use stamp::{
+    Compare, DroppedExtent, ExtentName, ExtentPlace, FIRST_EPOCH, Found, Incarnation, Key, Listing,
+    NamedExtents, Owner, PartPath, RangeId, Revision, SealWalk, StreamId, SweepAction, SweepView,
+    Transaction, Value, WalkStep, choose_sweep,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a sweep has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Extents that were sealed because no document names them.
+    pub sealed: usize,
+    /// Objects that were deleted.
+    pub deleted: usize,
+    /// Extents of which nothing is left.
+    pub forgotten: usize,
+}
+
+/// Sweeps a stamp, as often as it is called. One for each life of a process.
+pub struct Sweeper {
+    life: Arc<Life>,
+    /// When the key of a dropped extent was first seen as it is.
+    seen: Mutex<BTreeMap<ExtentName, (Revision, Duration)>>,
+}
+
+impl Sweeper {
+    /// Sweeps for this life.
+    pub fn new(life: &Arc<Life>) -> Self {
+        Sweeper { life: life.clone(), seen: Mutex::default() }
+    }
+
+    /// One sweep.
+    ///
+    /// # Errors
+    ///
+    /// If a store can't be reached, a document is damaged, or the lease has ended: what was done is right.
+    pub async fn sweep(&self) -> Result<Swept, StampError> {
+        let (life, planted) = (&self.life, &self.life.surroundings.settings.planted);
+        let kinds = [KeyKind::Document, KeyKind::Dropped, KeyKind::Own, KeyKind::Beat, KeyKind::Process];
+        let early = match planted.has(Breach::DocumentsFirst) {
+            true => Some(life.metadata.list(&kinds, &[Key::Collection]).await?),
+            false => None,
+        };
+        let paths: BTreeSet<PartPath> = life.surroundings.list_parts().await?.into_iter().collect();
+        let ended_at = life.metadata.read(&[Key::Collection]).await?.revision;
+        let values = match early {
+            Some(mut values) => {
+                values.revision = values.revision.max(ended_at);
+                values
+            }
+            None => life.metadata.list(&kinds, &[Key::Collection]).await?,
+        };
+        let backup = match planted.has(Breach::DeleteWithoutBackup) {
+            true => Some(Revision(u64::MAX)),
+            false => newest_backup(&life.surroundings, life.life()).await?,
+        };
+        let view = self.view(Listing { paths, ended_at }, &values, backup);
+        let actions = self.choose(&view)?;
+        let mut swept = Swept::default();
+        for action in actions {
+            if !life.holds() {
+                return Err(StampError::LeaseEnded);
+            }
+            self.act(action, &view, &values, &mut swept).await?;
+        }
+        self.forget_beats(&values).await;
+        Ok(swept)
+    }
+
+    fn view(&self, listing: Listing, values: &Values, backup: Option<Revision>) -> SweepView {
+        let surroundings = &self.life.surroundings;
+        let now = surroundings.clock.monotonic();
+        let mut view = SweepView { listing, backup, ..SweepView::default() };
+        view.named.read_at = values.revision;
+        let mut seen = self.seen.lock();
+        let mut still: BTreeMap<ExtentName, (Revision, Duration)> = BTreeMap::new();
+        for (key, (value, changed_at)) in &values.values {
+            match (key, value) {
+                (_, Value::Document(document)) => view.named.extents.extend(document.extents()),
+                (Key::Dropped(extent), Value::Dropped { length }) => {
+                    let known = seen.get(extent).filter(|(revision, _)| revision == changed_at);
+                    let since = known.map_or(now, |(_, since)| *since);
+                    still.insert(*extent, (*changed_at, since));
+                    let age = now.saturating_sub(since) * surroundings.settings.age_factor;
+                    let dropped = DroppedExtent { length: *length, dropped_at: *changed_at, age };
+                    view.dropped.insert(*extent, dropped);
+                }
+                (_, Value::Collection { is_on }) => view.is_collection_on = *is_on,
+                _ => {}
+            }
+        }
+        *seen = still;
+        view
+    }
+
+    fn choose(&self, view: &SweepView) -> Result<Vec<SweepAction>, StampError> {
+        let planted = &self.life.surroundings.settings.planted;
+        let NamedExtents { extents: named, .. } = &view.named;
+        let unnamed = || view.listing.paths.iter().filter(move |path| !named.contains(&path.extent));
+        if planted.has(Breach::DeleteAtOnce) {
+            return Ok(unnamed().map(|path| SweepAction::Delete(*path)).collect());
+        }
+        let mut actions = choose_sweep(view)?;
+        if planted.has(Breach::DeleteTombstones) {
+            let touched: BTreeSet<ExtentName> = view.dropped.keys().copied().collect();
+            let all = unnamed().filter(|path| touched.contains(&path.extent));
+            actions.extend(all.map(|path| SweepAction::Delete(*path)));
+        }
+        Ok(actions)
+    }
+
+    async fn act(
+        &self,
+        action: SweepAction,
+        view: &SweepView,
+        values: &Values,
+        swept: &mut Swept,
+    ) -> Result<(), StampError> {
+        match action {
+            SweepAction::Delete(path) => {
+                self.life.surroundings.delete_part(path).await?;
+                swept.deleted += 1;
+            }
+            SweepAction::Seal(extent) => {
+                swept.sealed += usize::from(self.seal(extent, view).await);
+            }
+            SweepAction::Forget(extent) => {
+                let key = Key::Dropped(extent);
+                let mut transaction = Transaction::new(self.life.life().generation);
+                transaction.compares.push(Compare::ChangedAt(key, values.changed_at(key)));
+                transaction.deletes.push(key);
+                // Without a known outcome the next sweep does it again.
+                self.life.metadata.commit(&transaction).await;
+                swept.forgotten += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Seals an extent that no document names; if it is not known as dropped, writes that it is.
+    async fn seal(&self, extent: ExtentName, view: &SweepView) -> bool {
+        let life = &self.life;
+        let place = self.place(extent, view).await;
+        let owner = Owner { incarnation: life.incarnation(), epoch: FIRST_EPOCH };
+        let walk = SealWalk::new(life.life(), place, owner);
+        let walk = seal(&life.surroundings, walk, SealFor::Other, || life.holds()).await;
+        let WalkStep::Sealed { length } = walk.step() else { return false };
+        if !view.dropped.contains_key(&extent) {
+            let key = Key::Dropped(extent);
+            let mut transaction = Transaction::new(life.life().generation);
+            transaction.compares.push(Compare::ChangedAt(key, Revision(0)));
+            transaction.puts.push((key, Value::Dropped { length }));
+            // Without a known outcome the next sweep does it again.
+            life.metadata.commit(&transaction).await;
+        }
+        true
+    }
+
+    /// What the seal says of an extent: what its objects say, if one is left.
+    async fn place(&self, extent: ExtentName, view: &SweepView) -> ExtentPlace {
+        for path in view.listing.paths.iter().filter(|path| path.extent == extent) {
+            if let Found::Header(header) = self.life.surroundings.read_header(extent, path.offset).await {
+                return header.place;
+            }
+        }
+        let nobody = Incarnation(0);
+        let (range, stream) = (RangeId::new(nobody, 0), StreamId::new(nobody, 0));
+        ExtentPlace { extent, range, stream, ordinal: 0 }
+    }
+
+    /// Removes beats of processes that are gone and own nothing: those of owners prove their silence.
+    async fn forget_beats(&self, values: &Values) {
+        let owners: BTreeSet<Incarnation> = values
+            .values
+            .values()
+            .filter_map(|(value, _)| match value {
+                Value::Own(own) => own.owner,
+                _ => None,
+            })
+            .collect();
+        for (key, (_, changed_at)) in &values.values {
+            let Key::Beat(incarnation) = key else { continue };
+            let process = Key::Process(*incarnation);
+            if owners.contains(incarnation) || values.get(process).is_some() {
+                continue;
+            }
+            let mut transaction = Transaction::new(self.life.life().generation);
+            transaction.compares.push(Compare::ChangedAt(process, Revision(0)));
+            transaction.compares.push(Compare::ChangedAt(*key, *changed_at));
+            transaction.deletes.push(*key);
+            self.life.metadata.commit(&transaction).await;
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! A log of a range: appends side by side, acknowledged in order, over one extent after the other.
+//!
+//! Pushing a part fixes its place; it is sent by a task of its own. An extent that has its size is drained
+//! and sealed, and only then does the next one take a part. An append that ends otherwise than in order
+//! stops the log and its range: the caller goes on with what `OwnedRange::go_on` gives it.
+//!
+//! What always holds: at most a window of parts is under way; pushes wait while it is full; the order of
+//! pushes is that of the log; an extent is opened at most once by an owner.
+
+use crate::error::AppendError;
+use crate::extents::part_task;
+use crate::extents::seal::{SealFor, seal};
+use crate::range::owned_range::{OwnedRange, RangeStop};
+use crate::settings::Breach;
+use base::checksum::crc64;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use stamp::{
+    AppendWindow, Change, ExtentName, ExtentPlace, FirstPart, LogProgress, PART_BODY_SIZE_MAX, PartHeader,
+    PushRefused, SealWalk, StreamId, WalkStep, WalkStop, choose_first_part,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::{Notify, oneshot};
+
+/// Steps to the opening of an extent: naming it, and a backup before it.
+const OPENING_STEPS_MAX: usize = 8;
+
+type Acknowledged = oneshot::Sender<Result<(), AppendError>>;
+
+/// What a log's owner knows of it.
+#[derive(Default)]
+pub(crate) struct LogState {
+    pub(crate) window: Option<AppendWindow>,
+    pub(crate) progress: LogProgress,
+    /// Who waits for the part at this offset of this extent; at most a window of them.
+    pub(crate) waiting: BTreeMap<(ExtentName, u64), Acknowledged>,
+    /// Lengths of extents that this owner sealed, while they are not recorded: one, or two after a failure.
+    unrecorded: Vec<Change>,
+    /// Whether the tail is being closed, or must stay closed: nothing is pushed.
+    is_closing: bool,
+    /// Whether a task opens the next extent.
+    is_tended: bool,
+    /// Why the next extent could not be opened.
+    failure: Option<String>,
+}
+
+/// The part of a log that lives as long as its range.
+#[derive(Default)]
+pub(crate) struct LogCore {
+    pub(crate) state: Mutex<LogState>,
+    pub(crate) changed: Notify,
+    /// Held while the tail changes.
+    tail: tokio::sync::Mutex<()>,
+}
+
+/// A log in the hands of its owner. Cheap to clone.
+#[derive(Clone)]
+pub struct Log {
+    pub(crate) range: Arc<OwnedRange>,
+    pub(crate) core: Arc<LogCore>,
+    pub(crate) stream: StreamId,
+}
+
+/// A part that has its place in the log, and is being made durable.
+pub struct Appended {
+    header: PartHeader,
+    outcome: oneshot::Receiver<Result<(), AppendError>>,
+}
+
+impl Appended {
+    /// Where it is.
+    pub fn header(&self) -> &PartHeader {
+        &self.header
+    }
+
+    /// Waits until it is durable, behind all before it, and acknowledged under the lease.
+    ///
+    /// # Errors
+    ///
+    /// [`AppendError`] says whether it may be there.
+    pub async fn durable(self) -> Result<(), AppendError> {
+        self.outcome.await.unwrap_or_else(|_| Err(AppendError::unknown("the process was stopped")))
+    }
+}
+
+enum Pushed {
+    Done(Box<Appended>),
+    /// The next extent must be opened.
+    NotOpen,
+    /// Wait until something has changed.
+    Wait,
+    Refused(AppendError),
+}
+
+impl Log {
+    /// Appends a part of 1 to [`PART_BODY_SIZE_MAX`] bytes: waits until it has its place.
+    ///
+    /// # Errors
+    ///
+    /// Nothing was sent: the range does not take writes, or not any more.
+    pub async fn append(&self, body: Bytes) -> Result<Appended, AppendError> {
+        let size = body.len() as u64;
+        if !(1..=PART_BODY_SIZE_MAX).contains(&size) {
+            return Err(AppendError::not_sent(format_args!("a part of {size} bytes")));
+        }
+        let checksum = crc64(&[&body]);
+        loop {
+            let changed = self.core.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            if !self.range.admits_writes() {
+                return Err(AppendError::not_sent("the range does not take writes"));
+            }
+            match self.try_push(size, checksum) {
+                Pushed::Done(appended) => {
+                    let task = part_task::send(self.clone(), appended.header, body);
+                    self.range.life.surroundings.spawner.spawn("part", Box::pin(task));
+                    return Ok(*appended);
+                }
+                Pushed::Refused(error) => return Err(error),
+                Pushed::NotOpen => self.start_tending(),
+                Pushed::Wait => {}
+            }
+            changed.await;
+        }
+    }
+
+    fn try_push(&self, size: u64, checksum: u64) -> Pushed {
+        let extent_size = self.range.life.surroundings.settings.extent_size_bytes;
+        let mut state = self.core.state.lock();
+        if let Some(failure) = state.failure.take() {
+            return Pushed::Refused(AppendError::not_sent(failure));
+        }
+        if state.is_closing {
+            return Pushed::Wait;
+        }
+        let Some(window) = state.window.as_mut().filter(|window| window.next_offset() < extent_size) else {
+            return Pushed::NotOpen;
+        };
+        match window.push(size, checksum) {
+            Ok(header) => {
+                let (sender, outcome) = oneshot::channel();
+                state.waiting.insert((header.place.extent, header.offset), sender);
+                Pushed::Done(Box::new(Appended { header, outcome }))
+            }
+            Err(PushRefused::Full) => Pushed::Wait,
+            Err(PushRefused::Stopped(stop)) => Pushed::Refused(AppendError::not_sent(stop)),
+        }
+    }
+
+    /// Starts the task that closes a full extent and opens the next one, unless it runs.
+    fn start_tending(&self) {
+        if std::mem::replace(&mut self.core.state.lock().is_tended, true) {
+            return;
+        }
+        let log = self.clone();
+        let task = async move {
+            let outcome = log.tend().await;
+            let mut state = log.core.state.lock();
+            state.is_tended = false;
+            state.failure = outcome.err();
+            drop(state);
+            log.core.changed.notify_waiters();
+        };
+        self.range.life.surroundings.spawner.spawn("tail", Box::pin(task));
+    }
+
+    async fn tend(&self) -> Result<(), String> {
+        let _tail = self.core.tail.lock().await;
+        let extent_size = self.range.life.surroundings.settings.extent_size_bytes;
+        let window = self.core.state.lock().window.clone();
+        if window.is_none() {
+            // A roll-over that was cut off.
+            self.record().await?;
+        }
+        match window {
+            Some(window) if window.next_offset() >= extent_size => self.roll(&window).await,
+            Some(_) => Ok(()),
+            None => self.open_next().await,
+        }
+    }
+
+    async fn roll(&self, window: &AppendWindow) -> Result<(), String> {
+        let settings = &self.range.life.surroundings.settings;
+        if settings.names_early {
+            self.name_next().await?;
+            if settings.planted.has(Breach::RollBeforeSeal) {
+                return self.roll_before_seal();
+            }
+        }
+        self.core.state.lock().is_closing = true;
+        let closed = self.close_tail(window.place()).await;
+        self.core.state.lock().is_closing = false;
+        closed?;
+        if settings.names_early {
+            self.open_next().await?;
+            self.core.changed.notify_waiters();
+        }
+        self.record().await?;
+        match settings.names_early {
+            true => Ok(()),
+            false => self.open_next().await,
+        }
+    }
+
+    /// Records the lengths of extents that were sealed.
+    async fn record(&self) -> Result<(), String> {
+        let changes = self.core.state.lock().unrecorded.clone();
+        if !changes.is_empty() {
+            self.change(&changes).await?;
+            self.core.state.lock().unrecorded.retain(|change| !changes.contains(change));
+        }
+        Ok(())
+    }
+
+    /// Drains and seals the open extent.
+    async fn close_tail(&self, place: ExtentPlace) -> Result<(), String> {
+        let (life, extent) = (&self.range.life, place.extent);
+        self.drained().await?;
+        let walk = SealWalk::new(life.life(), place, self.range.owner());
+        let walk = seal(&life.surroundings, walk, SealFor::Other, || self.range.is_held()).await;
+        let stop = match walk.step() {
+            WalkStep::Sealed { length } => {
+                let mut state = self.core.state.lock();
+                state.window = None;
+                state.progress.sealed = Some(extent);
+                state.unrecorded.push(Change::RecordLength { stream: self.stream, extent, length });
+                return Ok(());
+            }
+            WalkStep::Stopped(WalkStop::Broken(why)) => RangeStop::Broken(why),
+            WalkStep::Stopped(_) => RangeStop::SealedOut,
+            WalkStep::Read { .. } | WalkStep::Create(_) => RangeStop::LeaseEnded,
+        };
+        self.range.stop(stop.clone());
+        Err(stop.to_string())
+    }
+
+    /// Waits until nothing is under way.
+    pub(crate) async fn drained(&self) -> Result<(), String> {
+        loop {
+            let changed = self.core.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(stop) = self.range.stopped() {
+                return Err(stop.to_string());
+            }
+            if self.is_drained() {
+                return Ok(());
+            }
+            changed.await;
+        }
+    }
+
+    pub(crate) fn is_drained(&self) -> bool {
+        self.core.state.lock().window.as_ref().is_none_or(AppendWindow::is_drained)
+    }
+
+    async fn name_next(&self) -> Result<(), String> {
+        let extent = ExtentName(self.range.life.next_name());
+        self.change(&[Change::AddExtent { stream: self.stream, extent }]).await
+    }
+
+    async fn change(&self, changes: &[Change]) -> Result<(), String> {
+        self.range.change(changes).await.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Opens the stream's last extent, or one that it names for it.
+    async fn open_next(&self) -> Result<(), String> {
+        let planted = &self.range.life.surroundings.settings.planted;
+        for _ in 0..OPENING_STEPS_MAX {
+            let document = self.range.document();
+            let last = document.streams.get(&self.stream).and_then(|entry| entry.extents.last()).cloned();
+            let Some(last) = last else {
+                self.name_next().await?;
+                continue;
+            };
+            let progress = self.core.state.lock().progress;
+            let may = choose_first_part(&document, self.stream, last.name, progress);
+            let is_reopened = self.range.reopened == Some(last.name) && progress.opened.is_none();
+            match may {
+                FirstPart::AfterBackup if !planted.has(Breach::PartsBeforeBackup) => {
+                    self.range.back_up().await.map_err(|error| error.to_string())?;
+                }
+                FirstPart::AfterSealOf(extent) if !is_reopened => {
+                    return Err(format!("extent {extent} is not sealed"));
+                }
+                FirstPart::Never if !is_reopened => self.name_next().await?,
+                _ => {
+                    self.open(last.name, last.ordinal);
+                    return Ok(());
+                }
+            }
+        }
+        Err("the next extent could not be opened".to_owned())
+    }
+
+    fn open(&self, extent: ExtentName, ordinal: u64) {
+        let (life, range) = (&self.range.life, self.range.range());
+        let place = ExtentPlace { extent, range, stream: self.stream, ordinal };
+        let window =
+            AppendWindow::new(life.life(), place, self.range.owner(), life.surroundings.settings.window);
+        let mut state = self.core.state.lock();
+        state.progress.opened = Some(extent);
+        state.window = Some(window);
+    }
+
+    /// A planted fault: the next extent is opened while parts of the one before it are under way, which are
+    /// not waited for.
+    fn roll_before_seal(&self) -> Result<(), String> {
+        let document = self.range.document();
+        let last = document.streams.get(&self.stream).and_then(|entry| entry.extents.last());
+        let (name, ordinal) = last.map(|last| (last.name, last.ordinal)).ok_or("no extent")?;
+        for (_, waiting) in std::mem::take(&mut self.core.state.lock().waiting) {
+            drop(waiting.send(Err(AppendError::unknown("the log has rolled"))));
+        }
+        self.open(name, ordinal);
+        Ok(())
+    }
+
+    /// Closes the tail for good: drained, sealed, its length recorded. Pushes wait until [`Self::reopen`].
+    ///
+    /// # Errors
+    ///
+    /// If the range has stopped meanwhile.
+    pub(crate) async fn close(&self) -> Result<(), String> {
+        let _tail = self.core.tail.lock().await;
+        self.core.state.lock().is_closing = true;
+        let place = self.core.state.lock().window.as_ref().map(AppendWindow::place);
+        if let Some(place) = place {
+            self.close_tail(place).await?;
+        }
+        self.record().await
+    }
+
+    /// Pushes are taken again.
+    pub(crate) fn reopen(&self) {
+        self.core.state.lock().is_closing = false;
+        self.core.changed.notify_waiters();
+    }
+}

@@ -1,0 +1,15 @@
+//! Extents in the object store: what a store of extents does.
+//!
+//! | file | does |
+//! |---|---|
+//! | `parts.rs` | creates, reads, lists and deletes single parts and seals |
+//! | `seal.rs` | finds the end of an extent and seals it there |
+//! | `load.rs` | reads an extent of recorded length, part by part |
+//! | `log.rs` | a log: appends under way side by side, roll-over |
+//! | `part_task.rs` | one part under way |
+
+pub(crate) mod load;
+pub(crate) mod log;
+pub(crate) mod part_task;
+pub(crate) mod parts;
+pub(crate) mod seal;

@@ -1,0 +1,165 @@
+//! Single parts and seals: created, read, listed, deleted.
+//!
+//! What always holds: one try ends within a named time, and an answer that does not come is of unknown
+//! outcome; what is read has its checksums right, or is reported as damaged with its name.
+
+use crate::error::StampError;
+use crate::stores::store_error::StoreError;
+use crate::surroundings::Surroundings;
+use base::checksum::crc64;
+use bytes::{Bytes, BytesMut};
+use stamp::{
+    ExtentName, Found, PART_HEADER_SIZE, PartHeader, PartPath, PutAnswer, StoredError, extents_folder,
+};
+
+/// Bytes of a part that its first read asks for: those of small parts come with their header.
+const FIRST_READ_SIZE: u64 = 64 << 10;
+/// How often a listing or a deletion is tried.
+const TRIES_MAX: usize = 5;
+
+/// A part or seal as it is sent: header and body in one piece.
+pub(crate) fn content(header: &PartHeader, body: &[u8]) -> Bytes {
+    debug_assert_eq!((header.body_length, header.body_checksum), (body.len() as u64, crc64(&[body])));
+    let mut content = BytesMut::with_capacity(PART_HEADER_SIZE + body.len());
+    content.extend_from_slice(&header.encode());
+    content.extend_from_slice(body);
+    content.freeze()
+}
+
+/// A part that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ReadPart {
+    /// Header and body, with the right checksums.
+    There(PartHeader, Bytes),
+    /// Anything else.
+    Not(Found),
+}
+
+impl Surroundings {
+    fn name(&self, extent: ExtentName, offset: u64) -> String {
+        PartPath { extent, offset }.format(self.settings.stamp)
+    }
+
+    /// Creates a part or seal: one try.
+    pub(crate) async fn put_part(&self, header: &PartHeader, content: &Bytes) -> PutAnswer {
+        let name = self.name(header.place.extent, header.offset);
+        self.put_named(&name, content).await
+    }
+
+    /// Creates an object: one try.
+    pub(crate) async fn put_named(&self, name: &str, content: &Bytes) -> PutAnswer {
+        let answer = self.try_once(self.objects.create(name, content.clone())).await;
+        answer.unwrap_or(PutAnswer::Unknown)
+    }
+
+    async fn read_piece(&self, name: &str, offset: u64, length: u64) -> Result<Bytes, Found> {
+        match self.try_once(self.objects.read(name, offset, length)).await {
+            Some(Ok(bytes)) => Ok(bytes),
+            Some(Err(StoreError::NotThere)) => Err(Found::NotThere),
+            Some(Err(_)) | None => Err(Found::Unknown),
+        }
+    }
+
+    /// Reads the header of the object at `offset`: one try.
+    pub(crate) async fn read_header(&self, extent: ExtentName, offset: u64) -> Found {
+        let name = self.name(extent, offset);
+        match self.read_piece(&name, 0, PART_HEADER_SIZE as u64).await {
+            Ok(bytes) => match PartHeader::decode(&bytes, self.settings.stamp, extent, offset) {
+                Ok(header) => Found::Header(header),
+                Err(error) => Found::Damaged(error),
+            },
+            Err(found) => found,
+        }
+    }
+
+    /// Reads the whole object at `offset`: one try.
+    pub(crate) async fn read_part(&self, extent: ExtentName, offset: u64) -> ReadPart {
+        let name = self.name(extent, offset);
+        let first = match self.read_piece(&name, 0, FIRST_READ_SIZE).await {
+            Ok(first) => first,
+            Err(found) => return ReadPart::Not(found),
+        };
+        let header = match PartHeader::decode(&first, self.settings.stamp, extent, offset) {
+            Ok(header) => header,
+            Err(error) => return ReadPart::Not(Found::Damaged(error)),
+        };
+        let size = PART_HEADER_SIZE as u64 + header.body_length;
+        let mut body = BytesMut::from(first.get(PART_HEADER_SIZE..).unwrap_or_default());
+        if size > FIRST_READ_SIZE {
+            match self.read_piece(&name, FIRST_READ_SIZE, size - FIRST_READ_SIZE).await {
+                Ok(rest) => body.extend_from_slice(&rest),
+                Err(found) => return ReadPart::Not(found),
+            }
+        }
+        match header.check_body(&body) {
+            Ok(()) => ReadPart::There(header, body.freeze()),
+            Err(error) => ReadPart::Not(Found::Damaged(error)),
+        }
+    }
+
+    /// Reads a whole object of another kind.
+    pub(crate) async fn read_object(&self, name: &str, size_max: u64) -> Result<Bytes, StampError> {
+        let mut back_off = self.back_off();
+        for _ in 0..TRIES_MAX {
+            match self.read_piece(name, 0, size_max).await {
+                Ok(bytes) => return Ok(bytes),
+                Err(Found::NotThere) => {
+                    return Err(StoredError::Missing { what: format!("object {name}") }.into());
+                }
+                Err(_) => back_off.wait().await,
+            }
+        }
+        Err(StampError::store(name, StoreError::Unavailable("no answer".to_owned())))
+    }
+
+    /// Lists all names that begin so, page by page.
+    pub(crate) async fn list_names(&self, prefix: &str) -> Result<Vec<String>, StampError> {
+        let mut names: Vec<String> = Vec::new();
+        let mut back_off = self.back_off();
+        let mut failed = 0;
+        loop {
+            let after = names.last().cloned();
+            let listed = self.try_once(self.objects.list(prefix, after.as_deref())).await;
+            match listed {
+                Some(Ok(page)) => {
+                    let is_last = !page.has_more || page.names.is_empty();
+                    names.extend(page.names);
+                    if is_last {
+                        return Ok(names);
+                    }
+                }
+                Some(Err(error)) if failed == TRIES_MAX => return Err(StampError::store(prefix, error)),
+                None if failed == TRIES_MAX => {
+                    let error = StoreError::Unavailable("no answer".to_owned());
+                    return Err(StampError::store(prefix, error));
+                }
+                Some(Err(_)) | None => {
+                    failed += 1;
+                    back_off.wait().await;
+                }
+            }
+        }
+    }
+
+    /// Lists the objects of extents.
+    pub(crate) async fn list_parts(&self) -> Result<Vec<PartPath>, StampError> {
+        let stamp = self.settings.stamp;
+        let names = self.list_names(&extents_folder(stamp)).await?;
+        Ok(names.iter().filter_map(|name| PartPath::parse(name, stamp)).collect())
+    }
+
+    /// Deletes a part. A try of unknown outcome is repeated; the names of deleted extents are never used
+    /// again, so that a late one does no harm.
+    pub(crate) async fn delete_part(&self, path: PartPath) -> Result<(), StampError> {
+        let name = path.format(self.settings.stamp);
+        let mut back_off = self.back_off();
+        for _ in 0..TRIES_MAX {
+            match self.try_once(self.objects.delete(&name)).await {
+                Some(Ok(()) | Err(StoreError::NotThere)) => return Ok(()),
+                Some(Err(error @ StoreError::Refused(_))) => return Err(StampError::store(&name, error)),
+                Some(Err(_)) | None => back_off.wait().await,
+            }
+        }
+        Err(StampError::store(&name, StoreError::UnknownOutcome("no answer".to_owned())))
+    }
+}

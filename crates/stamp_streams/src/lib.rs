@@ -1,0 +1,59 @@
+//! Streams of a stamp of several processes: what drives the pure functions of the crate `stamp` over two
+//! stores.
+//!
+//! `stream` has the streams of one process on its disk; these are a stamp's, over an [`ObjectStore`] for
+//! bytes and [`KeyValues`] for metadata, hence the name. `stamp` decides what each answer means; this crate
+//! sends, waits and measures, and decides nothing again.
+//!
+//! | folder | content | later behind |
+//! |---|---|---|
+//! | `stores/` | the two stores as traits | |
+//! | `metadata/` | their keys and values, transactions, reads | |
+//! | `membership/` | incarnations, leases, beats | |
+//! | `extents/` | append at a known end, seal, read, delete, list | a trait of stores of extents |
+//! | `range/` | documents changed by compare; taking, releasing, splitting ranges | a trait of catalogs of streams |
+//! | `collection/` | sweeps | |
+//! | `backup/` | first start, backups, restore | |
+//!
+//! A process [joins](Life::join), [looks](RangeWatch::look) at all ranges, [takes](RangeWatch::take) some,
+//! reads them, and serves them until [`OwnedRange::until_stopped`]; [`OwnedRange::go_on`] says what follows.
+//! Once [`Life::ended`] it drops everything and joins anew.
+//!
+//! What always holds: nothing is acknowledged or read without a lease; every try of a request, every window
+//! and every list of tries has a named bound; clock, chance, stores and tasks are handed in; a stored thing
+//! of another stamp, of a newer format, cut or damaged is an error that names it.
+//!
+//! Absent: rows, requests of clients, which process takes which range.
+
+mod backup;
+mod collection;
+mod error;
+mod extents;
+mod membership;
+mod metadata;
+mod range;
+mod settings;
+mod stores;
+mod surroundings;
+
+pub use backup::back_up::back_up_all;
+pub use backup::found::{FirstRange, found, probe};
+pub use backup::restore::{RestoreReport, restore};
+pub use collection::sweep::{Sweeper, Swept};
+pub use error::{AppendError, StampError};
+pub use extents::load::{ExtentReader, LoadedPart};
+pub use extents::log::{Appended, Log};
+pub use membership::life::Life;
+pub use metadata::wire::{LifeEntry, VALUE_FORMAT, decode_value, encode_value, parse_key};
+pub use range::go_on::Next;
+pub use range::owned_range::{OwnedRange, RangeStop};
+pub use range::range_watch::{RangeWatch, Taken};
+pub use settings::{
+    BACK_OFF_MAX, BACK_OFF_MIN, Breach, EXTENT_SIZE_BYTES, GIVE_UP_AFTER, Planted, StampSettings, TRY_FOR,
+};
+pub use stores::key_values::{
+    KeyAnswer, KeyCompare, KeyEntry, KeyTransaction, KeyValues, Selection, Snapshot, StoreLease, StoreState,
+};
+pub use stores::object_store::{LIST_PAGE_NAMES_MAX, ListPage, ObjectStore};
+pub use stores::store_error::StoreError;
+pub use surroundings::Surroundings;

@@ -1,0 +1,89 @@
+//! Beats: a transaction each third of the lease time, which proves that the process's key is there.
+//!
+//! A beat that fails ends the life at once; one without an answer is tried again until the deadline. The
+//! deadline counts from before a beat was sent.
+
+use crate::error::StampError;
+use crate::membership::life::Life;
+use crate::stores::store_error::StoreError;
+use futures_util::future::join;
+use stamp::{TransactionAnswer, beat};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often in a lease time a life that nobody asks looks whether it has ended.
+const LOOKS_PER_TTL: u32 = 20;
+
+/// Makes the first beat, and starts what makes the others.
+pub(crate) async fn start(life: &Arc<Life>) -> Result<(), StampError> {
+    let started = life.surroundings.clock.monotonic();
+    let mut back_off = life.surroundings.back_off();
+    loop {
+        if beat_once(life).await == TransactionAnswer::CompareFailed || has_taken_long(life, started) {
+            let error = StoreError::UnknownOutcome("no beat was committed".to_owned());
+            return Err(StampError::store("joining", error));
+        }
+        if life.holds_once_beaten() {
+            break;
+        }
+        back_off.wait().await;
+    }
+    let spawner = life.surroundings.spawner.clone();
+    spawner.spawn("beats", Box::pin(keep_beating(life.clone())));
+    spawner.spawn("lease", Box::pin(look_at_lease(life.clone())));
+    Ok(())
+}
+
+fn has_taken_long(life: &Life, since: Duration) -> bool {
+    let ttl = life.surroundings.settings.ttl;
+    life.surroundings.clock.monotonic().saturating_sub(since) >= ttl
+}
+
+impl Life {
+    /// As [`Life::holds`], and no end of a lease that has not begun.
+    fn holds_once_beaten(&self) -> bool {
+        self.with_lease(|lease| lease.clone().holds(self.surroundings.instants()))
+    }
+}
+
+async fn beat_once(life: &Life) -> TransactionAnswer {
+    let sent_at = life.surroundings.instants();
+    let transaction = beat(life.life().generation, life.incarnation());
+    let answer = life.metadata.commit(&transaction).await;
+    match answer {
+        TransactionAnswer::Committed(_) => {
+            let now = life.surroundings.instants();
+            life.with_lease(|lease| lease.beat_committed(sent_at, now));
+        }
+        TransactionAnswer::CompareFailed => life.end(),
+        TransactionAnswer::Unknown => {}
+    }
+    answer
+}
+
+async fn keep_beating(life: Arc<Life>) {
+    let interval = life.with_lease(|lease| lease.beat_interval());
+    let clock = life.surroundings.clock.clone();
+    let mut rest = interval;
+    loop {
+        clock.sleep(rest).await;
+        if !life.holds() {
+            return;
+        }
+        let sent_at = clock.monotonic();
+        let kept = life.surroundings.keys.keep_alive(life.store_lease);
+        let (answer, kept) = join(beat_once(&life), life.surroundings.try_once(kept)).await;
+        if kept == Some(Err(StoreError::NotThere)) {
+            life.end();
+        }
+        let interval = if answer == TransactionAnswer::Unknown { interval / 4 } else { interval };
+        rest = interval.saturating_sub(clock.monotonic().saturating_sub(sent_at));
+    }
+}
+
+async fn look_at_lease(life: Arc<Life>) {
+    let interval = life.surroundings.settings.ttl / LOOKS_PER_TTL;
+    while life.holds() {
+        life.surroundings.clock.sleep(interval).await;
+    }
+}

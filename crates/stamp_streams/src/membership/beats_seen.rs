@@ -1,0 +1,62 @@
+//! For how long the newest beat of each process has been its newest, by this process's own clock: pure.
+//!
+//! What always holds: the time is never longer than it is. It counts from when the answer that first showed
+//! the beat had come, to before the newest request was sent.
+
+use stamp::{Incarnation, Revision};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The newest beats, and when they were first seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BeatsSeen {
+    beats: BTreeMap<Incarnation, (Revision, Duration)>,
+}
+
+impl BeatsSeen {
+    /// A read whose answer came at `answered_at` has these newest beats; all others are forgotten.
+    pub(crate) fn saw(&mut self, beats: &BTreeMap<Incarnation, Revision>, answered_at: Duration) {
+        self.beats.retain(|incarnation, _| beats.contains_key(incarnation));
+        for (incarnation, beat) in beats {
+            match self.beats.get(incarnation) {
+                Some((known, _)) if known == beat => {}
+                _ => {
+                    self.beats.insert(*incarnation, (*beat, answered_at));
+                }
+            }
+        }
+    }
+
+    /// For how long `beat` has been the newest of `incarnation`, if it was so in a read sent at `sent_at`.
+    pub(crate) fn unchanged_for(
+        &self,
+        incarnation: Incarnation,
+        beat: Revision,
+        sent_at: Duration,
+    ) -> Duration {
+        match self.beats.get(&incarnation) {
+            Some((known, seen_at)) if *known == beat => sent_at.saturating_sub(*seen_at),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_counts_from_the_first_answer_with_this_beat() {
+        let (process, second) = (Incarnation(1), Duration::from_secs);
+        let mut seen = BeatsSeen::default();
+        let beats = |beat| BTreeMap::from([(process, Revision(beat))]);
+        seen.saw(&beats(5), second(10));
+        seen.saw(&beats(5), second(14));
+        assert_eq!(seen.unchanged_for(process, Revision(5), second(19)), second(9));
+        assert_eq!(seen.unchanged_for(process, Revision(6), second(19)), Duration::ZERO);
+        seen.saw(&beats(6), second(20));
+        assert_eq!(seen.unchanged_for(process, Revision(6), second(21)), second(1));
+        seen.saw(&BTreeMap::new(), second(22));
+        assert_eq!(seen.unchanged_for(process, Revision(6), second(30)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,149 @@
+//! One life of a process: from joining the stamp to the end of its lease.
+//!
+//! What always holds: [`Life::holds`] is asked of both clocks each time; once it has said no it never says
+//! yes again; a new life has a new incarnation, and never makes a name that another has made.
+
+use crate::error::StampError;
+use crate::membership::beats;
+use crate::metadata::metadata_store::{Metadata, read_life};
+use crate::stores::key_values::StoreLease;
+use crate::stores::store_error::StoreError;
+use crate::surroundings::Surroundings;
+use parking_lot::Mutex;
+use stamp::{
+    Compare, Incarnation, Key, Lease, Mark, RangeId, Revision, StampLife, Transaction, TransactionAnswer,
+    UniqueName, Value,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Notify;
+
+/// One life of a process.
+pub struct Life {
+    pub(crate) surroundings: Surroundings,
+    pub(crate) metadata: Metadata,
+    pub(crate) store_lease: StoreLease,
+    /// Ranges that a split by this process makes, while its outcome is not known.
+    pub(crate) heirs_under_way: Mutex<BTreeSet<RangeId>>,
+    incarnation: Incarnation,
+    life: StampLife,
+    restores: u64,
+    lease: Mutex<Lease>,
+    counter: AtomicU64,
+    ended: Notify,
+}
+
+impl Life {
+    /// Joins the stamp under a new incarnation, and keeps the lease alive until it ends. Ranges are taken
+    /// with the outcome, and everything is dropped once it has ended.
+    ///
+    /// # Errors
+    ///
+    /// If a store can't be reached, or there is no stamp.
+    pub async fn join(surroundings: &Surroundings) -> Result<Arc<Self>, StampError> {
+        let Some(entry) = read_life(surroundings).await? else {
+            let stamp = surroundings.settings.stamp;
+            return Err(StampError::Setup(format!("the metadata store has no stamp {stamp}")));
+        };
+        let incarnation = surroundings.draw_incarnation();
+        let settings = &surroundings.settings;
+        let life = StampLife { stamp: settings.stamp, generation: entry.generation };
+        let granted = surroundings.try_once(surroundings.keys.grant(settings.ttl)).await;
+        let granted = granted.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
+        let store_lease = granted.map_err(|error| StampError::store("lease", error))?;
+        let joined = Arc::new(Life {
+            surroundings: surroundings.clone(),
+            metadata: Metadata::new(surroundings.clone(), life),
+            store_lease,
+            heirs_under_way: Mutex::default(),
+            incarnation,
+            life,
+            restores: entry.restores,
+            lease: Mutex::new(Lease::new(settings.ttl, settings.margin)),
+            counter: AtomicU64::new(0),
+            ended: Notify::new(),
+        });
+        joined.put_key().await?;
+        beats::start(&joined).await?;
+        Ok(joined)
+    }
+
+    /// Writes the key that goes with the lease. Under a new name nothing can be in its way; if the outcome
+    /// is unknown the lease ends by itself.
+    async fn put_key(&self) -> Result<(), StampError> {
+        let key = Key::Process(self.incarnation);
+        let mut transaction = Transaction::new(self.life.generation);
+        transaction.compares.push(Compare::ChangedAt(key, Revision(0)));
+        transaction.puts.push((key, Value::Present));
+        match self.metadata.commit_with(&transaction, Some(self.store_lease)).await {
+            TransactionAnswer::Committed(_) => Ok(()),
+            _ => Err(StampError::store("joining", StoreError::UnknownOutcome("no answer".to_owned()))),
+        }
+    }
+
+    /// The incarnation.
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// The stamp, and the life of its metadata store.
+    pub fn life(&self) -> StampLife {
+        self.life
+    }
+
+    /// How many restores came before that life.
+    pub fn restores(&self) -> u64 {
+        self.restores
+    }
+
+    /// Whether the process may admit and acknowledge now.
+    pub fn holds(&self) -> bool {
+        let holds = self.lease.lock().holds(self.surroundings.instants()) && !self.metadata.is_other_store();
+        if !holds {
+            self.end();
+        }
+        holds
+    }
+
+    pub(crate) fn with_lease<T>(&self, change: impl FnOnce(&mut Lease) -> T) -> T {
+        change(&mut self.lease.lock())
+    }
+
+    /// The lease ends now, if it has not.
+    pub(crate) fn end(&self) {
+        self.lease.lock().end();
+        self.ended.notify_waiters();
+    }
+
+    /// Waits until the lease has ended. Whoever holds ranges drops them then, leaves and joins again.
+    pub async fn ended(&self) {
+        loop {
+            let ended = self.ended.notified();
+            let mut ended = std::pin::pin!(ended);
+            ended.as_mut().enable();
+            if !self.holds() {
+                return;
+            }
+            ended.await;
+        }
+    }
+
+    /// Ends the lease, here and in the metadata store. Only once all ranges are dropped or released.
+    pub async fn leave(&self) {
+        self.end();
+        // Without an answer it ends by itself.
+        let revoked = self.surroundings.keys.revoke(self.store_lease);
+        drop(self.surroundings.try_once(revoked).await);
+    }
+
+    /// A name that this incarnation has not made before.
+    pub fn next_name(&self) -> UniqueName {
+        let counter = self.counter.fetch_add(1, Ordering::Relaxed);
+        UniqueName { incarnation: self.incarnation, counter }
+    }
+
+    pub(crate) fn next_mark(&self) -> Mark {
+        Mark(self.next_name())
+    }
+}

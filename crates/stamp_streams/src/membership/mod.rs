@@ -1,0 +1,11 @@
+//! Processes of a stamp: incarnations, leases, beats.
+//!
+//! | file | content |
+//! |---|---|
+//! | `life.rs` | one life of a process, from joining to the end of its lease |
+//! | `beats.rs` | what keeps a life alive, and ends it |
+//! | `beats_seen.rs` | for how long the beats of others have not changed |
+
+pub(crate) mod beats;
+pub(crate) mod beats_seen;
+pub(crate) mod life;

@@ -1,0 +1,9 @@
+//! The metadata store with its meaning: keys and values of `stamp` as bytes, and who answers.
+//!
+//! | file | content |
+//! |---|---|
+//! | `wire.rs` | the bytes of keys and values |
+//! | `metadata_store.rs` | transactions, reads, and whether it is still the same store |
+
+pub(crate) mod metadata_store;
+pub(crate) mod wire;

@@ -1,0 +1,86 @@
+//! Changes of a range's document by its owner: one at a time, each sent until its outcome is known.
+//!
+//! What always holds: a change that was begun is settled before the next one, also if its caller went away;
+//! nothing is sent after the lease's end; a change that was overtaken stops the range.
+
+use crate::backup::back_up::{back_up_all, store_backup};
+use crate::error::StampError;
+use crate::range::owned_range::{OwnedRange, RangeStop};
+use stamp::{
+    AfterTransaction, Change, DOCUMENT_SIZE_BYTES_MAX, HeldRange, RangeDocument, apply_changes,
+    encode_document,
+};
+use std::sync::Arc;
+
+impl OwnedRange {
+    /// Changes the document: all of `changes` or none. The document then.
+    ///
+    /// # Errors
+    ///
+    /// [`StampError::Change`] if they do not fit the document, which is as it was. [`StampError::LeaseEnded`]
+    /// and [`StampError::NotMine`] leave it open whether they were made.
+    pub async fn change(&self, changes: &[Change]) -> Result<Arc<RangeDocument>, StampError> {
+        let mut held = self.held.lock().await;
+        self.settle(&mut held).await?;
+        let changed = apply_changes(held.document(), changes).map_err(stamp::BeginError::from)?;
+        let size = encode_document(&changed.document, self.life.life().stamp).len();
+        if size > DOCUMENT_SIZE_BYTES_MAX {
+            let range = self.range();
+            return Err(StampError::Setup(format!("the document of range {range} would have {size} bytes")));
+        }
+        if !self.is_held() {
+            return Err(StampError::NotMine(self.range()));
+        }
+        held.begin(changes, self.life.next_mark())?;
+        self.settle(&mut held).await?;
+        Ok(held.document().clone())
+    }
+
+    /// Sends the change that is under way, if there is one, until its outcome is known.
+    pub(crate) async fn settle(&self, held: &mut HeldRange) -> Result<(), StampError> {
+        let mut back_off = self.life.surroundings.back_off();
+        while let Some(sent) = held.sent() {
+            let transaction = sent.transaction.clone();
+            if !self.life.holds() {
+                self.stop(RangeStop::LeaseEnded);
+                return Err(StampError::LeaseEnded);
+            }
+            let answer = self.life.metadata.commit(&transaction).await;
+            let mut after = held.answered(answer, None);
+            while after == Some(AfterTransaction::Read) {
+                if !self.life.holds() {
+                    self.stop(RangeStop::LeaseEnded);
+                    return Err(StampError::LeaseEnded);
+                }
+                let read = self.life.metadata.read_document(self.range()).await?;
+                after = held.answered(answer, Some(read));
+                if after == Some(AfterTransaction::Read) {
+                    back_off.wait().await;
+                }
+            }
+            match after {
+                Some(AfterTransaction::Committed(_)) | None => self.committed(held.document()),
+                Some(AfterTransaction::Superseded) => {
+                    self.stop(RangeStop::Lost);
+                    return Err(StampError::NotMine(self.range()));
+                }
+                Some(AfterTransaction::SendAgain | AfterTransaction::Read) => back_off.wait().await,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a backup have what only the document says, and records that.
+    pub(crate) async fn back_up(&self) -> Result<(), StampError> {
+        let of_split = self.backup_of_split.lock().clone();
+        match of_split {
+            Some(backup) => store_backup(&self.life.surroundings, &backup).await?,
+            None => {
+                back_up_all(&self.life).await?;
+            }
+        }
+        self.change(&[Change::BackedUp]).await?;
+        *self.backup_of_split.lock() = None;
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! A range that is served: a handle that is bound to one incarnation and epoch.
+//!
+//! What always holds: nothing is admitted without a lease, or once the range has stopped; a handle that has
+//! stopped never serves again. An answer leaves only if [`OwnedRange::admits_reads`] says yes after it was
+//! made.
+
+use crate::extents::load::ExtentReader;
+use crate::extents::log::{Log, LogCore};
+use crate::membership::life::Life;
+use crate::settings::Breach;
+use parking_lot::Mutex;
+use stamp::{
+    Backup, ExtentEntry, ExtentName, HeldRange, Owner, RangeDocument, RangeId, Release, StampLife, StreamId,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+/// Why a range is not served any more under its handle.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RangeStop {
+    /// The lease has ended.
+    #[error("the lease has ended")]
+    LeaseEnded,
+    /// A log stopped: it must be sealed and read again.
+    #[error("a log must be sealed and read again")]
+    Reload,
+    /// Another has sealed a log.
+    #[error("a log was sealed by another")]
+    SealedOut,
+    /// Another has changed the document.
+    #[error("another has the range")]
+    Lost,
+    /// It was released.
+    #[error("the range was released")]
+    Released,
+    /// It was split.
+    #[error("the range was split")]
+    Split,
+    /// The chain of a log is broken: damage, if the range is still this owner's.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// Who may do what with a range.
+#[derive(Debug, Default)]
+struct Admission {
+    release: Release,
+    stop: Option<RangeStop>,
+}
+
+/// A range that is served.
+pub struct OwnedRange {
+    pub(crate) life: Arc<Life>,
+    pub(crate) held: tokio::sync::Mutex<HeldRange>,
+    /// What a backup must have of the split that made this range, for the owner that split it.
+    pub(crate) backup_of_split: Mutex<Option<Backup>>,
+    /// A planted fault: the extent that is written again from its start.
+    pub(crate) reopened: Option<ExtentName>,
+    range: RangeId,
+    owner: Owner,
+    document: Mutex<Arc<RangeDocument>>,
+    admission: Mutex<Admission>,
+    stopped: Notify,
+    logs: Mutex<BTreeMap<StreamId, Arc<LogCore>>>,
+}
+
+impl OwnedRange {
+    pub(crate) fn new(life: &Arc<Life>, held: HeldRange, reopened: Option<ExtentName>) -> Self {
+        OwnedRange {
+            life: life.clone(),
+            range: held.document().range,
+            owner: held.owner(),
+            document: Mutex::new(held.document().clone()),
+            held: tokio::sync::Mutex::new(held),
+            backup_of_split: Mutex::default(),
+            reopened,
+            admission: Mutex::default(),
+            stopped: Notify::new(),
+            logs: Mutex::default(),
+        }
+    }
+
+    /// Which range.
+    pub fn range(&self) -> RangeId {
+        self.range
+    }
+
+    /// Incarnation and epoch that serve it.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// The stamp, and the life of its metadata store.
+    pub fn stamp_life(&self) -> StampLife {
+        self.life.life()
+    }
+
+    /// The last document that is known to be committed.
+    pub fn document(&self) -> Arc<RangeDocument> {
+        self.document.lock().clone()
+    }
+
+    pub(crate) fn committed(&self, document: &Arc<RangeDocument>) {
+        *self.document.lock() = document.clone();
+    }
+
+    /// Whether a read may be admitted now, and its answer leave now.
+    pub fn admits_reads(&self) -> bool {
+        let planted = &self.life.surroundings.settings.planted;
+        let holds = self.life.holds() || planted.has(Breach::ReadWithoutLease);
+        let admission = self.admission.lock();
+        let is_released = admission.release == Release::Sent && planted.has(Breach::ReadUntilReleased);
+        let is_stopped = match &admission.stop {
+            Some(RangeStop::LeaseEnded) => !planted.has(Breach::ReadWithoutLease),
+            Some(_) => true,
+            None => false,
+        };
+        holds && !is_stopped && (admission.release.admits_reads() || is_released)
+    }
+
+    /// Whether a write may be admitted now.
+    pub fn admits_writes(&self) -> bool {
+        let holds = self.life.holds();
+        let admission = self.admission.lock();
+        holds && admission.stop.is_none() && admission.release.admits_writes()
+    }
+
+    /// Whether the lease holds and the range has not stopped.
+    pub(crate) fn is_held(&self) -> bool {
+        self.life.holds() && self.admission.lock().stop.is_none()
+    }
+
+    pub(crate) fn change_release<T>(&self, change: impl FnOnce(&mut Release) -> T) -> T {
+        change(&mut self.admission.lock().release)
+    }
+
+    /// Nothing is served any more; the first reason counts.
+    pub(crate) fn stop(&self, why: RangeStop) {
+        self.admission.lock().stop.get_or_insert(why);
+        self.stopped.notify_waiters();
+        for log in self.logs.lock().values() {
+            log.changed.notify_waiters();
+        }
+    }
+
+    /// Why the range is not served any more, if it is not.
+    pub fn stopped(&self) -> Option<RangeStop> {
+        if !self.life.holds() {
+            self.stop(RangeStop::LeaseEnded);
+        }
+        self.admission.lock().stop.clone()
+    }
+
+    /// Waits until the range is not served any more.
+    pub async fn until_stopped(&self) -> RangeStop {
+        loop {
+            let stopped = self.stopped.notified();
+            let mut stopped = std::pin::pin!(stopped);
+            stopped.as_mut().enable();
+            if let Some(stop) = self.stopped() {
+                return stop;
+            }
+            let ended = std::pin::pin!(self.life.ended());
+            futures_util::future::select(stopped, ended).await;
+        }
+    }
+
+    /// A log of the range, to append to.
+    pub fn log(self: &Arc<Self>, stream: StreamId) -> Log {
+        let core = self.logs.lock().entry(stream).or_default().clone();
+        Log { range: self.clone(), core, stream }
+    }
+
+    pub(crate) fn all_logs(self: &Arc<Self>) -> Vec<Log> {
+        let logs = self.logs.lock();
+        let log = |(stream, core): (&StreamId, &Arc<LogCore>)| Log {
+            range: self.clone(),
+            core: core.clone(),
+            stream: *stream,
+        };
+        logs.iter().map(log).collect()
+    }
+
+    /// Reads an extent of the document; none while its length is not recorded.
+    pub fn reader(&self, entry: &ExtentEntry) -> Option<ExtentReader<'_>> {
+        entry.length.map(|length| ExtentReader::new(&self.life.surroundings, entry.name, length))
+    }
+}

@@ -1,0 +1,180 @@
+//! Which ranges there are, who has them, and taking one.
+//!
+//! What always holds: a range is taken by the transaction of `stamp::choose_take` only, then opened
+//! (`open.rs`); no heir of a split of this process is taken while the split's outcome is unknown.
+
+use crate::error::StampError;
+use crate::membership::beats_seen::BeatsSeen;
+use crate::membership::life::Life;
+use crate::metadata::wire::KeyKind;
+use crate::range::open::open;
+use crate::range::owned_range::OwnedRange;
+use crate::settings::Breach;
+use parking_lot::Mutex;
+use stamp::{
+    AfterTransaction, HeldRange, Key, Observed, ObservedOwner, OwnEntry, RangeId, Revision, Take, TakeChoice,
+    TransactionAnswer, Value, choose_after_transaction, choose_take,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The outcome of trying to take a range.
+pub enum Taken {
+    /// It is served now, once it has been read.
+    Range(Arc<OwnedRange>),
+    /// Its owner lives.
+    Owned,
+    /// Its owner may live: try again after this time.
+    Wait(Duration),
+    /// It was changed meanwhile, or is not there: look again.
+    NotNow,
+}
+
+/// Looks at all ranges, and takes some. One for each life of a process.
+pub struct RangeWatch {
+    life: Arc<Life>,
+    seen: Mutex<BeatsSeen>,
+}
+
+impl RangeWatch {
+    /// Watches for this life.
+    pub fn new(life: &Arc<Life>) -> Self {
+        RangeWatch { life: life.clone(), seen: Mutex::default() }
+    }
+
+    /// All ranges and who has them. To be called more often than once in a lease time: the silence of an
+    /// owner counts from when its newest beat was seen first.
+    ///
+    /// # Errors
+    ///
+    /// If the metadata store can't be read, or what it has is damaged.
+    pub async fn look(&self) -> Result<BTreeMap<RangeId, OwnEntry>, StampError> {
+        let values = self.life.metadata.list(&[KeyKind::Own, KeyKind::Beat], &[]).await?;
+        let answered_at = self.life.surroundings.clock.monotonic();
+        let (mut ranges, mut beats) = (BTreeMap::new(), BTreeMap::new());
+        let owners = values.values.values().filter_map(|(value, _)| match value {
+            Value::Own(own) => own.owner,
+            _ => None,
+        });
+        // An owner without a beat is silent, too.
+        beats.extend(owners.map(|owner| (owner, Revision(0))));
+        for (key, (value, changed_at)) in &values.values {
+            match (key, value) {
+                (Key::Own(range), Value::Own(own)) => {
+                    ranges.insert(*range, *own);
+                }
+                (Key::Beat(incarnation), _) => {
+                    beats.insert(*incarnation, *changed_at);
+                }
+                _ => {}
+            }
+        }
+        self.seen.lock().saw(&beats, answered_at);
+        Ok(ranges)
+    }
+
+    /// Waits until something has changed in the metadata store, or for some time.
+    pub async fn changed(&self, after: Revision) {
+        let waiting = self.life.surroundings.keys.wait_for_change(after);
+        drop(self.life.surroundings.try_once(waiting).await);
+    }
+
+    /// Takes a range that this process does not serve, if it may be taken: its document names this process
+    /// then, and every extent of it has a recorded length.
+    ///
+    /// # Errors
+    ///
+    /// [`StampError::Stored`] if the range is damaged; then it is not served by anybody.
+    pub async fn take(&self, range: RangeId) -> Result<Taken, StampError> {
+        let planted = &self.life.surroundings.settings.planted;
+        let is_heir = self.life.heirs_under_way.lock().contains(&range);
+        if is_heir && !planted.has(Breach::TakeHeirsEarly) {
+            return Ok(Taken::NotNow);
+        }
+        let Some(observed) = self.observe(range).await? else { return Ok(Taken::NotNow) };
+        let life = &self.life;
+        let ttl = life.surroundings.settings.ttl;
+        let choice = choose_take(life.life(), life.incarnation(), &observed, ttl, life.next_mark());
+        let mut take = match choice {
+            TakeChoice::Take(take) => take,
+            TakeChoice::Owned => return Ok(Taken::Owned),
+            TakeChoice::Wait(wait) => return Ok(Taken::Wait(wait)),
+        };
+        if planted.has(Breach::EqualEpochs) {
+            take_at_epoch(&mut take, &observed);
+        }
+        match self.commit(&take).await? {
+            Some(revision) => {
+                let held = HeldRange::new(life.life(), take.owner, take.document.clone(), revision);
+                Ok(Taken::Range(open(life, held).await?))
+            }
+            None => Ok(Taken::NotNow),
+        }
+    }
+
+    async fn observe(&self, range: RangeId) -> Result<Option<Observed>, StampError> {
+        let metadata = &self.life.metadata;
+        let Some(before) = metadata.read(&[Key::Own(range)]).await?.own(range) else { return Ok(None) };
+        let mut keys = vec![Key::Own(range), Key::Document(range)];
+        keys.extend(before.owner.into_iter().flat_map(|owner| [Key::Process(owner), Key::Beat(owner)]));
+        let sent_at = self.life.surroundings.clock.monotonic();
+        let values = metadata.read(&keys).await?;
+        let Some(Value::Document(document)) = values.get(Key::Document(range)) else { return Ok(None) };
+        if values.own(range) != Some(before) {
+            return Ok(None);
+        }
+        let trusts_key = self.life.surroundings.settings.planted.has(Breach::TrustKeyAlone);
+        let owner = before.owner.map(|owner| {
+            let beat = values.changed_at(Key::Beat(owner));
+            let unchanged_for = self.seen.lock().unchanged_for(owner, beat, sent_at);
+            ObservedOwner {
+                has_key: values.get(Key::Process(owner)).is_some(),
+                beat,
+                beat_unchanged_for: if trusts_key { Duration::MAX } else { unchanged_for },
+            }
+        });
+        let (own, document) = (before, document.clone());
+        Ok(Some(Observed { own, document, revision: values.changed_at(Key::Document(range)), owner }))
+    }
+
+    /// Sends the transaction of a take until its outcome is known; none if what it relied on has changed.
+    async fn commit(&self, take: &Take) -> Result<Option<Revision>, StampError> {
+        let (life, mark) = (&self.life, take.document.mark);
+        let mut back_off = life.surroundings.back_off();
+        loop {
+            if !life.holds() {
+                return Err(StampError::LeaseEnded);
+            }
+            let answer = life.metadata.commit(&take.transaction).await;
+            let mut read = None;
+            if answer == TransactionAnswer::CompareFailed {
+                read = Some(life.metadata.read_document(take.document.range).await?);
+            }
+            match choose_after_transaction(answer, read, mark, take.compared) {
+                AfterTransaction::Committed(revision) => return Ok(Some(revision)),
+                AfterTransaction::SendAgain | AfterTransaction::Read
+                    if answer == TransactionAnswer::Unknown || read == Some(stamp::DocumentRead::Unknown) =>
+                {
+                    back_off.wait().await;
+                }
+                _ => return Ok(None),
+            }
+        }
+    }
+}
+
+/// A planted fault: the epoch does not rise.
+fn take_at_epoch(take: &mut Take, observed: &Observed) {
+    take.owner.epoch = stamp::OwnerEpoch(observed.own.epoch.0.max(1));
+    let own = OwnEntry::of(take.owner);
+    let mut document = (*take.document).clone();
+    document.own = own;
+    take.document = Arc::new(document);
+    for (key, value) in &mut take.transaction.puts {
+        match key {
+            Key::Own(_) => *value = Value::Own(own),
+            _ => *value = Value::Document(take.document.clone()),
+        }
+    }
+}
