@@ -71,8 +71,8 @@ impl Accounts {
                 key: AccountKey::from_base64(KEY).expect("a key"),
                 copies: "LarimarShard".to_owned(),
             };
-            let backend =
-                TableBackend::new(at, schema.clone(), Settings::default(), Surroundings::system()).expect("an address");
+            let backend = TableBackend::new(at, schema.clone(), Settings::default(), Surroundings::system())
+                .expect("an address");
             backend.create_tables().await.expect("tables");
             let route = map.route(&[tenants.start.into()]).expect("a route");
             let since = route.placement.since;
@@ -95,8 +95,19 @@ fn all_accounts_are_asked_and_a_failure_is_named() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(accounts.fill());
     let asked = [
-        "fanout", "notes", "--connections", "connections", "--count", "--sum", "words", "--min", "words", "--max",
-        "words", "--avg", "words",
+        "fanout",
+        "notes",
+        "--connections",
+        "connections",
+        "--count",
+        "--sum",
+        "words",
+        "--min",
+        "words",
+        "--max",
+        "words",
+        "--avg",
+        "words",
     ];
     let text = accounts.done(&asked);
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -106,15 +117,25 @@ fn all_accounts_are_asked_and_a_failure_is_named() {
     assert_eq!(lines[3], ["(all)", "200", "19900", "0", "199", "99.5"]);
     // Merged in the order of keys, across the accounts' bound.
     let text = accounts.done(&[
-        "fanout", "notes", "--connections", "connections", "--where", "tenant>=98", "--limit", "4", "--columns",
+        "fanout",
+        "notes",
+        "--connections",
+        "connections",
+        "--where",
+        "tenant>=98",
+        "--limit",
+        "4",
+        "--columns",
         "tenant,text",
     ]);
-    let rows = ["shard  tenant  text", "one    98      a note", "one    99      a note", "two    100     a note"];
+    let rows =
+        ["shard  tenant  text", "one    98      a note", "one    99      a note", "two    100     a note"];
     assert_eq!(text.lines().take(4).collect::<Vec<_>>(), rows);
     accounts.done(&["verify", "--connections", "connections"]);
     // By the environment, and with an account whose key is another.
     let (one, two) = (accounts.connection("one"), accounts.connection("two"));
-    let opened = [("LARIMAR_SHARD_CONNECTION_ONE", one.as_str()), ("LARIMAR_SHARD_CONNECTION_TWO", two.as_str())];
+    let opened =
+        [("LARIMAR_SHARD_CONNECTION_ONE", one.as_str()), ("LARIMAR_SHARD_CONNECTION_TWO", two.as_str())];
     let (code, text) = accounts.shard(&["fanout", "notes", "--count", "--json"], &opened);
     let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!((code, &json["all"]["count(*)"]), (Some(0), &200.into()));

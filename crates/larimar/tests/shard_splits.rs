@@ -78,7 +78,10 @@ fn orders_that_are_done_go_to_the_cold_shard_and_none_is_lost_on_the_way() {
     let shop = Shop::new();
     for customer in 0..20 {
         let hot = shop.shard_of(customer);
-        shop.run(hot, &format!("INSERT INTO orders VALUES ({customer}, 1, 100), ({customer}, 2, {customer})"));
+        shop.run(
+            hot,
+            &format!("INSERT INTO orders VALUES ({customer}, 1, 100), ({customer}, 2, {customer})"),
+        );
     }
     assert_eq!(shop.all("shop-schema.toml", &["orders", "--count"]), "40");
     assert_eq!(shop.all("shop-schema.toml", &["orders", "--sum", "cents"]), "2190");
@@ -94,15 +97,32 @@ fn orders_that_are_done_go_to_the_cold_shard_and_none_is_lost_on_the_way() {
     assert_eq!(shop.all("archive-schema.toml", &["done_orders", "--count"]), "20");
     // The orders of all shards, the dearest first; and one that the shards' orders are merged in by key.
     let dearest = shop.done(&[
-        "fanout", "orders", "--schema", "shop-schema.toml", "--order-by", "cents", "--descending", "--limit", "2",
+        "fanout",
+        "orders",
+        "--schema",
+        "shop-schema.toml",
+        "--order-by",
+        "cents",
+        "--descending",
+        "--limit",
+        "2",
     ]);
     let cells = |line: &str| line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<_>>();
     let rows: Vec<Vec<String>> = dearest.lines().map(cells).collect();
     // cents, customer, number
     assert_eq!(rows, [["cents", "customer", "number"], ["19", "19", "2"], ["18", "18", "2"]]);
     let first = shop.done(&[
-        "fanout", "orders", "--schema", "shop-schema.toml", "--columns", "customer", "--limit", "3", "--json",
-        "--where", "customer>=4",
+        "fanout",
+        "orders",
+        "--schema",
+        "shop-schema.toml",
+        "--columns",
+        "customer",
+        "--limit",
+        "3",
+        "--json",
+        "--where",
+        "customer>=4",
     ]);
     let first: serde_json::Value = serde_json::from_str(&first).expect("JSON");
     let customers: Vec<_> = (0..3).map(|row| first["rows"][row]["values"]["customer"].clone()).collect();

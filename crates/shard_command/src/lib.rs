@@ -38,7 +38,8 @@ pub use description::{Description, MapDescription};
 pub use fan_out::operation::{FanOutFailure, FanOutRun};
 pub use fan_out::outcome::FanOutOutcome;
 pub use fan_out::request::{
-    AggregateFunction, AggregateRequest, FAN_OUT_ROWS_MAX, FAN_OUT_SORTED_ROWS_MAX, FanOutMistake, FanOutRequest,
+    AggregateFunction, AggregateRequest, FAN_OUT_ROWS_MAX, FAN_OUT_SORTED_ROWS_MAX, FanOutMistake,
+    FanOutRequest,
 };
 pub use home_address::{HomeAddress, HomeAddressError};
 pub use keys::key_of;

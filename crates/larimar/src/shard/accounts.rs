@@ -48,7 +48,9 @@ impl Opener<'_> {
         let endpoint = address.endpoint_url(Service::Table);
         let endpoint = endpoint.ok_or("its connection string has no endpoint of the Table service")?;
         let Credentials::Key(key) = address.credentials() else {
-            return Err("its connection string has no AccountKey, with which its requests are signed".to_owned());
+            return Err(
+                "its connection string has no AccountKey, with which its requests are signed".to_owned()
+            );
         };
         let (account, key, copies) = (address.name().to_owned(), key.clone(), COPY_TABLE.to_owned());
         let at = TablePlace { account, endpoint, key, copies };

@@ -180,9 +180,8 @@ impl Backend for PostgresBackend {
             let conditions = self.conditions(table, shardlet, None)?;
             let (place, table) = (self.place().to_owned(), table.clone());
             let count = Count { place, table, conditions, shardlet: shardlet.clone() };
-            let found = self
-                .counted
-                .run_within(COUNT_FOR_MAX, move |transaction| Box::pin(count.run(transaction)));
+            let found =
+                self.counted.run_within(COUNT_FOR_MAX, move |transaction| Box::pin(count.run(transaction)));
             found.await?
         })
     }

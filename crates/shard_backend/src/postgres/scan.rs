@@ -122,7 +122,10 @@ mod tests {
     #[test]
     fn chunks_grow_with_what_was_read_and_are_no_longer_than_a_batch() {
         let of_100 = |chunk_rows, rows_read| next_chunk_rows(chunk_rows, rows_read, 100 * rows_read);
-        assert_eq!((of_100(8, 8), of_100(32, 40), of_100(19_000, 90_000)), (32, 128, BATCH_LOOKED_AT_ROWS_MAX));
+        assert_eq!(
+            (of_100(8, 8), of_100(32, 40), of_100(19_000, 90_000)),
+            (32, 128, BATCH_LOOKED_AT_ROWS_MAX)
+        );
         assert_eq!(next_chunk_rows(8, 8, 8 << 20), 4);
         assert_eq!(next_chunk_rows(8, 8, 800 << 20), 1);
         assert_eq!(next_chunk_rows(8, 8, 0), 32);

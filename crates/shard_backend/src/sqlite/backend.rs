@@ -148,7 +148,6 @@ fn compared(table: &TableSchema, index: usize) -> String {
 }
 
 impl Reader<'_> {
-
     fn row(&self, found: &rusqlite::Row<'_>) -> Outcome<(RowKey, Row)> {
         let mut values = Vec::with_capacity(self.table.columns().len());
         for (index, column) in self.table.columns().iter().enumerate() {

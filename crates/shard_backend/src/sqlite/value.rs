@@ -73,7 +73,10 @@ pub(super) fn read(column: &Column, is_key: bool, found: ValueRef<'_>) -> Result
             let text = text(bytes)?;
             let at = parse_date_time(&text).map_err(|error| format!("{text:?}: {error}"))?;
             if let Some(more) = more_than_instant(&text) {
-                return Err(format!("{text:?} has {more}, which a move would lose; write {:?}", seven_digits_text(at)));
+                return Err(format!(
+                    "{text:?} has {more}, which a move would lose; write {:?}",
+                    seven_digits_text(at)
+                ));
             }
             if is_key && seven_digits_text(at) != text {
                 return Err(format!("{text:?} must be {:?} in a key", seven_digits_text(at)));

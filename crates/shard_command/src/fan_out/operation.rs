@@ -113,7 +113,8 @@ impl Asked<'_> {
                 let query = ColumnOrder(question.clone(), column);
                 let found = self.router.fan_out(self.map, &query, &self.settings).await?;
                 failed = found.failed;
-                let sources = found.answers.into_iter().map(|(shard, rows)| (shard, in_memory(rows))).collect();
+                let sources =
+                    found.answers.into_iter().map(|(shard, rows)| (shard, in_memory(rows))).collect();
                 SortedMerge::new(sources, SortedRow::sort_key, rows_max, self.settings, self.clock)
             }
         };

@@ -43,7 +43,9 @@ impl FanOutOutcome {
         failed: &BTreeMap<Name, ShardFailure<QueryError>>,
     ) -> Self {
         let columns = match answer {
-            Answer::Rows(_) => question.columns.iter().map(|column| question.name(*column).to_owned()).collect(),
+            Answer::Rows(_) => {
+                question.columns.iter().map(|column| question.name(*column).to_owned()).collect()
+            }
             Answer::Aggregates { .. } => {
                 question.aggregates.iter().map(|aggregate| question.aggregate_name(aggregate)).collect()
             }
@@ -99,7 +101,9 @@ impl FanOutOutcome {
                 json!({ "rows": rows, "failed": self.failed })
             }
             Answer::Aggregates { all, shards } => {
-                let of = |(shard, values): &(Name, Vec<Value>)| with_shard(shard, &values.iter().collect::<Vec<_>>());
+                let of = |(shard, values): &(Name, Vec<Value>)| {
+                    with_shard(shard, &values.iter().collect::<Vec<_>>())
+                };
                 let shards: Vec<Json> = shards.iter().map(of).collect();
                 let all = object(&all.iter().collect::<Vec<_>>());
                 json!({ "all": all, "shards": shards, "failed": self.failed })

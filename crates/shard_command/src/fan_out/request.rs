@@ -280,7 +280,8 @@ pub(super) mod tests {
             change(&mut request);
             question(&request).map(drop).expect_err("no sense").to_string()
         };
-        let aggregate = |function, column: &str| AggregateRequest { function, column: Some(column.to_owned()) };
+        let aggregate =
+            |function, column: &str| AggregateRequest { function, column: Some(column.to_owned()) };
         assert_eq!(with(&|request| request.table = "x".to_owned()), "the schema has no table `x`");
         assert!(with(&|request| request.table = "countries".to_owned()).contains("reference table"));
         let columns = with(&|request| request.columns = vec!["x".to_owned()]);

@@ -54,9 +54,7 @@ pub(super) struct SortKey {
 impl Ord for SortKey {
     fn cmp(&self, other: &Self) -> Ordering {
         let by = match (&self.by, &other.by) {
-            (Some(one), Some(other)) => {
-                compare(one, other).unwrap_or_else(|| rank(one).cmp(&rank(other)))
-            }
+            (Some(one), Some(other)) => compare(one, other).unwrap_or_else(|| rank(one).cmp(&rank(other))),
             _ => Ordering::Equal,
         };
         let order = by.then_with(|| self.key.cmp(&other.key));

@@ -236,8 +236,12 @@ fn run<T, E: From<rusqlite::Error>>(
 
 /// The error of a work that ended its transaction itself.
 fn ended() -> rusqlite::Error {
-    let what = "a statement ended the transaction (ROLLBACK or COMMIT), so nothing of it was done; return its error";
-    rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT_ROLLBACK), Some(what.to_owned()))
+    let what =
+        "a statement ended the transaction (ROLLBACK or COMMIT), so nothing of it was done; return its error";
+    rusqlite::Error::SqliteFailure(
+        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT_ROLLBACK),
+        Some(what.to_owned()),
+    )
 }
 
 /// The fence's rows of a map; none in a database that never had a copy.

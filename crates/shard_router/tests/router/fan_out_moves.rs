@@ -13,11 +13,8 @@ use sim::World;
 use std::sync::Arc;
 use std::time::Duration;
 
-const ALL: FanOutSettings = FanOutSettings {
-    shards_at_once: 128,
-    shard_for_max: Duration::from_secs(30),
-    needed: Needed::AllShards,
-};
+const ALL: FanOutSettings =
+    FanOutSettings { shards_at_once: 128, shard_for_max: Duration::from_secs(30), needed: Needed::AllShards };
 
 fn run<F: Future<Output = ()>>(seed: u64, life: impl FnOnce(Environment) -> F) {
     World::new(seed).run(|env, _| life(env)).expect("no crash");
@@ -145,7 +142,8 @@ fn rows_that_a_move_left_behind_are_counted_once() {
         let counts = router.fan_out("m", &CountRows, &ALL).await.expect("counts").answers;
         assert_eq!(counts, counted([("s0", 4), ("s1", 4), ("s2", 4)]));
         let backwards = |row: &ModelRow| std::cmp::Reverse(row.0);
-        let mut merge = router.merge("m", Arc::new(PageRows), backwards, Some(5), ALL).await.expect("a merge");
+        let mut merge =
+            router.merge("m", Arc::new(PageRows), backwards, Some(5), ALL).await.expect("a merge");
         assert!(merge.next().await.is_err(), "the pages are in the other order");
         let expected = [("s0", 0), ("s0", 1), ("s0", 2), ("s0", 3), ("s1", 4)];
         assert_eq!(merged(&router, Some(5)).await, expected.map(|(shard, key)| (shard.to_owned(), key)));
@@ -254,7 +252,8 @@ fn an_answer_of_a_shard_without_a_fence_that_holds_is_taken_while_the_map_is_you
         assert!(error.to_string().contains("older than 15s"), "{error}");
         // With a fence that holds a move waits for nothing.
         let router = setup.router(Unasked(connector.0, Capabilities::SQLITE));
-        let error = router.fan_out("m", &CountRows, &ALL).await.expect_err("nothing says that it is complete");
+        let error =
+            router.fan_out("m", &CountRows, &ALL).await.expect_err("nothing says that it is complete");
         assert!(error.to_string().contains("was not read"), "{error}");
     });
 }

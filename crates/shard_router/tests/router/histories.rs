@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use shard_backend::Capabilities;
 use shard_map::{KeyValue, Name, State};
 use shard_router::{
-    CachedMap, FanOutError, FanOutSettings, Keys, MAP_FOR_MAX, MapSettings, PoolSettings, Router, RouterError,
-    RouterParts, ShardCredentials, ShardFailure,
+    CachedMap, FanOutError, FanOutSettings, Keys, MAP_FOR_MAX, MapSettings, PoolSettings, Router,
+    RouterError, RouterParts, ShardCredentials, ShardFailure,
 };
 use shard_store::Access;
 use sim::World;

@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 use shard_backend::Capabilities;
 use shard_map::{Name, Shard};
 use shard_router::{
-    AttemptError, ConnectError, MAP_FOR_MAX, PartRefusal, Routed, ShardConnector, ShardCredentials, ShardPart,
-    ShardQuery, ShardWork,
+    AttemptError, ConnectError, MAP_FOR_MAX, PartRefusal, Routed, ShardConnector, ShardCredentials,
+    ShardPart, ShardQuery, ShardWork,
 };
 use shard_store::{Access, MemoryLocal};
 use std::collections::{BTreeMap, BTreeSet};

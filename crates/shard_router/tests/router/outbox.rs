@@ -15,14 +15,16 @@ use crate::sqlite::Files;
 use base::BoxFuture;
 use rusqlite::{OptionalExtension, Transaction};
 use shard_map::KeyValue;
-use shard_router::{FanOutSettings, Router, RouterError, ShardPart, ShardQuery, SqliteConnection, SqliteConnector};
+use shard_router::{
+    FanOutSettings, Router, RouterError, ShardPart, ShardQuery, SqliteConnection, SqliteConnector,
+};
 
 type Failed = RouterError<rusqlite::Error>;
 
 const TABLES: &str = "
     CREATE TABLE accounts (account INTEGER PRIMARY KEY, balance INTEGER NOT NULL);
-    CREATE TABLE outbox (account INTEGER NOT NULL, id INTEGER NOT NULL, payee INTEGER NOT NULL, sum INTEGER NOT NULL,
-        PRIMARY KEY (account, id));
+    CREATE TABLE outbox (account INTEGER NOT NULL, id INTEGER NOT NULL, payee INTEGER NOT NULL,
+        sum INTEGER NOT NULL, PRIMARY KEY (account, id));
     CREATE TABLE inbox (account INTEGER NOT NULL, payer INTEGER NOT NULL, id INTEGER NOT NULL,
         PRIMARY KEY (account, payer, id));";
 
@@ -52,7 +54,8 @@ async fn deliver(router: &Router<SqliteConnector>, payment: Payment) -> Result<(
     let work = move |transaction: &Transaction<'_>| {
         let put = "INSERT INTO inbox VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
         if transaction.execute(put, (payee, payer, id))? == 1 {
-            transaction.execute("UPDATE accounts SET balance = balance + ?2 WHERE account = ?1", (payee, sum))?;
+            transaction
+                .execute("UPDATE accounts SET balance = balance + ?2 WHERE account = ?1", (payee, sum))?;
         }
         Ok(())
     };

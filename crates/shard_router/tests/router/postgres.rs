@@ -8,7 +8,8 @@ use base::{BoxFuture, Environment};
 use shard_map::{Catalog, Change, KeyValue, Name, State};
 use shard_router::{
     CachedMap, FanOutSettings, Keys, MapSettings, PoolSettings, PostgresConnection, PostgresConnector,
-    PostgresError, PostgresTransaction, Router, RouterError, RouterParts, ShardCredentials, ShardPart, ShardQuery,
+    PostgresError, PostgresTransaction, Router, RouterError, RouterParts, ShardCredentials, ShardPart,
+    ShardQuery,
 };
 use shard_store::{
     CatalogHome, HomeError, LocalStore, LocalStores, MemoryRecords, PostgresDatabase, PostgresLocal,
@@ -273,9 +274,7 @@ impl ShardQuery<PostgresConnection> for CountNotes {
         connection: &'a mut PostgresConnection,
         _part: &'a ShardPart,
     ) -> BoxFuture<'a, Result<i64, PostgresError>> {
-        Box::pin(async move {
-            Ok(connection.query("SELECT count(*) FROM notes", &[]).await?[0].try_get(0)?)
-        })
+        Box::pin(async move { Ok(connection.query("SELECT count(*) FROM notes", &[]).await?[0].try_get(0)?) })
     }
 }
 

@@ -132,9 +132,12 @@ async fn a_database_that_is_not_there_is_not_made() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_written_after_a_statement_ended_the_transaction() {
     let files = Files::start().await;
-    files.run("s0", "CREATE TABLE one (key INTEGER PRIMARY KEY); INSERT INTO one VALUES (1);
+    files.run(
+        "s0",
+        "CREATE TABLE one (key INTEGER PRIMARY KEY); INSERT INTO one VALUES (1);
         CREATE TABLE two (key INTEGER);
-        CREATE TRIGGER two_ends BEFORE INSERT ON two BEGIN SELECT RAISE(ROLLBACK, 'no'); END");
+        CREATE TRIGGER two_ends BEFORE INSERT ON two BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
+    );
     let (router, key) = (files.router(), [KeyValue::from(1)]);
     let statements = [
         "INSERT OR ROLLBACK INTO one VALUES (1)",
@@ -168,7 +171,8 @@ async fn nothing_is_written_after_a_statement_ended_the_transaction() {
 async fn operations_that_were_given_up_count_as_connections() {
     let files = Files::start().await;
     let wait_for_max = Duration::from_millis(200);
-    let router = files.router_with(PoolSettings { connections_max: 2, wait_for_max, ..PoolSettings::default() });
+    let router =
+        files.router_with(PoolSettings { connections_max: 2, wait_for_max, ..PoolSettings::default() });
     let (running, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     for _ in 0..4 {
         let (running, is_over) = (running.clone(), is_over.clone());
