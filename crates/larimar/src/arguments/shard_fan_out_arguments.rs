@@ -40,7 +40,10 @@ pub(crate) struct WantedArguments {
     pub(crate) descending: bool,
 
     /// Rows, at most: 100,000, and 10,000 if they are sorted by a column
-    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long, value_name = "COUNT", default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub(crate) limit: u32,
 }
 
@@ -84,6 +87,9 @@ pub(crate) struct FanOutBounds {
     pub(crate) shard_timeout: u32,
 
     /// Shards that are asked at a time, at most
-    #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(
+        long, value_name = "COUNT", default_value_t = 128,
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
     pub(crate) shards_at_once: u16,
 }

@@ -106,11 +106,14 @@ pub enum FanOutMistake {
     },
 }
 
+/// Whether a comparison holds, by the order of both sides.
+type Holds = fn(Ordering) -> bool;
+
 /// A comparison of a column with a value.
 #[derive(Clone, Debug)]
 struct Condition {
     column: usize,
-    holds: fn(Ordering) -> bool,
+    holds: Holds,
     value: Value,
 }
 
@@ -127,7 +130,7 @@ pub(crate) struct Question {
     pub(crate) aggregates: Vec<(AggregateFunction, Option<usize>)>,
 }
 
-const COMPARISONS: [(&str, fn(Ordering) -> bool); 6] = [
+const COMPARISONS: [(&str, Holds); 6] = [
     ("!=", Ordering::is_ne),
     ("<=", Ordering::is_le),
     (">=", Ordering::is_ge),

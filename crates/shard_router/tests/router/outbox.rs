@@ -23,8 +23,8 @@ type Failed = RouterError<rusqlite::Error>;
 
 const TABLES: &str = "
     CREATE TABLE accounts (account INTEGER PRIMARY KEY, balance INTEGER NOT NULL);
-    CREATE TABLE outbox (account INTEGER NOT NULL, id INTEGER NOT NULL, payee INTEGER NOT NULL, sum INTEGER NOT NULL,
-        PRIMARY KEY (account, id));
+    CREATE TABLE outbox (account INTEGER NOT NULL, id INTEGER NOT NULL, payee INTEGER NOT NULL,
+        sum INTEGER NOT NULL, PRIMARY KEY (account, id));
     CREATE TABLE inbox (account INTEGER NOT NULL, payer INTEGER NOT NULL, id INTEGER NOT NULL,
         PRIMARY KEY (account, payer, id));";
 
