@@ -3,7 +3,7 @@
 //! What always holds: a note is one relaxed store or addition; of a request inside a request the outer one's
 //! name holds.
 
-use super::{AccessedRows, Phases};
+use super::note::{AccessedRows, Phases};
 use base::Clock;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
