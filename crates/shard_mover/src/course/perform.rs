@@ -123,7 +123,7 @@ impl Mover {
         let decide =
             |catalog: &_| Ok::<_, MoveError>(own_changes(catalog, (&of.id, &of.order), change, known));
         let changed = self.home.change(&watch.catalog, &change.note(&of.id), decide).await?;
-        Ok((!changed.diff.is_empty()).then(|| changed.diff.to))
+        Ok((!changed.diff.is_empty()).then_some(changed.diff.to))
     }
 
     /// Freezes the mapping for the deletion of the source's rows, if that has not been done. Another mover
