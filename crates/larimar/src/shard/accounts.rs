@@ -17,6 +17,9 @@ use storage_client::{AccountAddress, Credentials, Service, Settings, Surrounding
 /// What a variable with the connection string of a shard begins with.
 const CONNECTION_PREFIX: &str = "LARIMAR_SHARD_CONNECTION_";
 
+/// An account's copy of the map, and its rows.
+type AccountRows = (Arc<dyn LocalStore>, Arc<dyn Backend>);
+
 impl Opener<'_> {
     /// The connection strings of a file.
     pub(super) fn accounts(&self, file: Option<&Path>) -> Result<Accounts, Failure> {
@@ -44,7 +47,7 @@ impl Opener<'_> {
         &self,
         address: &AccountAddress,
         schema: &Arc<Schema>,
-    ) -> Result<(Arc<dyn LocalStore>, Arc<dyn Backend>), String> {
+    ) -> Result<AccountRows, String> {
         let endpoint = address.endpoint_url(Service::Table);
         let endpoint = endpoint.ok_or("its connection string has no endpoint of the Table service")?;
         let Credentials::Key(key) = address.credentials() else {
