@@ -1,5 +1,6 @@
 //! The command line as typed, with its help texts. `configuration` checks what it means.
 
+pub(crate) mod blob_arguments;
 pub(crate) mod byte_size;
 pub(crate) mod queue_arguments;
 pub(crate) mod sas_arguments;
@@ -9,6 +10,7 @@ pub(crate) mod shard_move_arguments;
 pub(crate) mod stress_arguments;
 pub(crate) mod table_arguments;
 
+use crate::arguments::blob_arguments::BlobCommand;
 use crate::arguments::byte_size::parse_byte_size;
 use crate::arguments::queue_arguments::QueueCommand;
 use crate::arguments::sas_arguments::SasArguments;
@@ -96,6 +98,9 @@ enum Command {
     /// Look at, copy and move the messages of queues of any endpoint
     #[command(subcommand)]
     Queue(QueueCommand),
+    /// Copy the blobs of containers of any endpoint
+    #[command(subcommand)]
+    Blob(BlobCommand),
     /// Print what a shell needs to complete command lines
     Completions(CompletionsArguments),
     /// Print the manual page of larimar, or of one of its commands
@@ -167,6 +172,7 @@ pub(crate) enum Chore {
     Stress(Box<StressArguments>),
     Table(TableCommand),
     Queue(QueueCommand),
+    Blob(BlobCommand),
     Completions(CompletionsArguments),
     Man(ManArguments),
 }
@@ -195,6 +201,7 @@ impl Arguments {
             Some(Command::Shard(shard)) => Chore::Shard(shard),
             Some(Command::Stress(stress)) => Chore::Stress(stress),
             Some(Command::Table(command)) => Chore::Table(command),
+            Some(Command::Blob(command)) => Chore::Blob(command),
             Some(Command::Queue(command)) => Chore::Queue(command),
             Some(Command::Completions(completions)) => Chore::Completions(completions),
             Some(Command::Man(man)) => Chore::Man(man),
@@ -412,7 +419,9 @@ pub(crate) fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         // Its text is a whole page of help.
         let text = error.to_string();
-        for command in ["larimar shard map", "larimar shard", "larimar table", "larimar queue"] {
+        for command in
+            ["larimar shard map", "larimar shard", "larimar table", "larimar queue", "larimar blob"]
+        {
             if text.contains(&format!("Usage: {command} ")) {
                 return format!("{command} does nothing alone; {command} --help lists its commands");
             }
