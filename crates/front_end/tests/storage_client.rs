@@ -270,6 +270,7 @@ async fn blobs_live_and_die() {
         content_type: Some("text/plain".to_owned()),
         metadata: metadata.clone(),
         condition: BlobCondition::Absent,
+        ..BlobWrite::default()
     };
     let blob = container.blob("dir a/é+%'b");
     let etag = blob.put("0123456789", &write).await.expect("an ETag");

@@ -160,6 +160,7 @@ fn run_chore(chore: Chore) -> Result<ExitCode, Failure> {
         Chore::Shard(command) => shard::shard(&command, &variable),
         Chore::Stress(arguments) => stress::stress(&arguments),
         Chore::Table(command) => table_commands::table(&command),
+        Chore::Blob(command) => table_commands::blobs::blob(&command),
         Chore::Queue(command) => table_commands::queues::queue(&command),
         Chore::Config(_) => {
             let written = command::print_example(&mut out);

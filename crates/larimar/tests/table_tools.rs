@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use storage_client::{AccountAddress, PutMessage, Settings, StorageAccount, Surroundings};
+use storage_client::{AccountAddress, BlobWrite, PutMessage, Settings, StorageAccount, Surroundings};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_larimar");
 const WITHIN: Duration = Duration::from_secs(120);
@@ -51,10 +51,10 @@ impl Server {
             }
         };
         let url = |name: &str| ready[name].as_str().expect("an address").trim_end_matches('/').to_owned();
-        let (tables, queues) = (url("table"), url("queue"));
+        let (tables, queues, blobs) = (url("table"), url("queue"), url("blob"));
         let connection = format!(
             "AccountName=devstoreaccount1;AccountKey={KEY};TableEndpoint={tables}/devstoreaccount1;\
-             QueueEndpoint={queues}/devstoreaccount1"
+             QueueEndpoint={queues}/devstoreaccount1;BlobEndpoint={blobs}/devstoreaccount1"
         );
         Server { process, connection, folder }
     }
@@ -490,4 +490,52 @@ async fn messages_are_moved_and_never_lost() {
         assert!(errors.trim_start_matches("larimar: ").starts_with(expected), "{arguments:?}: {errors}");
     }
     assert!(!server.has("x"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blobs_are_copied_whole_and_known_again() {
+    let server = Server::start();
+    let address = AccountAddress::parse(&server.connection).expect("a connection string");
+    let account = StorageAccount::new(address, Settings::default(), Surroundings::system());
+    let (from, to) = (account.container("from"), account.container("other"));
+    from.create_if_absent().await.expect("made");
+    let write = || BlobWrite { content_type: Some("text/x".to_owned()), ..BlobWrite::default() };
+    for number in 0..5_usize {
+        let mut upload = from.blob(format!("a/{number}")).upload_in_blocks(write(), 70_000);
+        upload.write(&vec![number as u8; number * 50_000][..]).await.expect("written");
+        upload.finish().await.expect("made");
+    }
+    let copy = |arguments: &[&str]| {
+        let mut command = program(server.folder.path());
+        command.args(["blob", "copy", "from"]).args(arguments);
+        command.env("AZURE_STORAGE_CONNECTION_STRING", &server.connection);
+        parts(command.output().expect("the program"))
+    };
+    let fine = |arguments: &[&str]| {
+        let (code, out, errors) = copy(arguments);
+        assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}: {out}");
+        out
+    };
+    let dry = "dry run: nothing was written; would be copied: 5 blobs of 500000 bytes; there already: 0\n";
+    assert_eq!(fine(&["other", "--create", "--dry-run"]), dry);
+    assert_eq!(fine(&["other", "--create"]), "copied: 5 blobs of 500000 bytes; there already: 0\n");
+    for number in 0..5_usize {
+        let blob = to.blob(format!("a/{number}"));
+        assert!(blob.read(None).await.expect("a blob") == vec![number as u8; number * 50_000]);
+        let properties = blob.properties().await.expect("properties");
+        assert_eq!((properties.content_type.as_str(), properties.content_md5.len()), ("text/x", 24));
+    }
+    // Those of one block have an MD5 in the source, too; without one a blob is copied again.
+    assert_eq!(fine(&["other", "--prefix", "a/1"]), "copied: 0 blobs of 0 bytes; there already: 1\n");
+    to.blob("a/1").put("other", &write()).await.expect("put");
+    assert_eq!(fine(&["other", "--prefix", "a/1"]), "copied: 1 blobs of 50000 bytes; there already: 0\n");
+    assert_eq!(fine(&["other", "--prefix", "b"]), "copied: 0 blobs of 0 bytes; there already: 0\n");
+    for (arguments, expected) in [
+        (&["missing"][..], "get container properties /missing failed: 404 ContainerNotFound"),
+        (&["from"], "a container is not copied onto itself"),
+    ] {
+        let (code, out, errors) = copy(arguments);
+        assert_eq!((code, out.as_str(), errors.lines().count()), (2, "", 1), "{arguments:?}: {errors}");
+        assert!(errors.trim_start_matches("larimar: ").starts_with(expected), "{arguments:?}: {errors}");
+    }
 }

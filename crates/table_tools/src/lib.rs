@@ -1,6 +1,6 @@
 //! Work on whole tables of any endpoint: the live service, its emulators, Larimar.
 //!
-//! Messages of queues are moved and copied, too ([`queues`]).
+//! Messages of queues are moved and copied, too ([`queues`]), and blobs copied ([`blobs`]).
 //!
 //! Reading is one machine ([`scan`]) with a sink for each command; writing is another one, with batches of a
 //! partition each. Entities go through as the text that JSON has for them ([`lines`]): their values are
@@ -11,6 +11,7 @@
 //! is of the work. Absent: command lines and terminals, which are the binary's.
 
 mod access;
+mod blobs;
 mod commands;
 mod csv;
 mod environment;
@@ -24,6 +25,7 @@ mod place;
 mod queues;
 mod scan;
 
+pub use blobs::{BlobCopyPlan, BlobsCopied, ContainerPlace, copy_blobs};
 pub use commands::Selection;
 pub use commands::copy::{Copied, CopyPlan, copy};
 pub use commands::count::count;

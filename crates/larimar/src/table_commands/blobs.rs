@@ -33,7 +33,8 @@ async fn copy(of: &CopyBlobsArguments) -> Result<ExitCode, Failure> {
         creates_container: of.create,
         is_dry: of.dry_run,
     };
-    let done = with_environment(async |environment| table_tools::copy_blobs(&plan, environment).await).await?;
+    let done =
+        with_environment(async |environment| table_tools::copy_blobs(&plan, environment).await).await?;
     let head = if plan.is_dry { "dry run: nothing was written; would be copied" } else { "copied" };
     let (copied, bytes, same) = (done.copied, done.size_bytes, done.same);
     let others = match done.other_kinds {

@@ -87,7 +87,12 @@ pub(super) fn settings(reach: &ReachArguments) -> Result<Settings, Failure> {
 
 /// How many workers.
 pub(super) fn connections(of: &TableArguments, usual: u64) -> Result<usize, Failure> {
-    match of.connections.unwrap_or(usual) {
+    within_connections(of.connections.unwrap_or(usual))
+}
+
+/// The same, of a number that is given.
+pub(super) fn within_connections(given: u64) -> Result<usize, Failure> {
+    match given {
         count if (1..=CONNECTIONS_MAX).contains(&count) => Ok(count as usize),
         _ => Err(mistake(format!("--connections: give a number from 1 to {CONNECTIONS_MAX}"))),
     }

@@ -45,6 +45,9 @@ pub enum BlobCondition {
 pub struct BlobWrite {
     /// The service's `application/octet-stream` without one.
     pub content_type: Option<String>,
+    /// The MD5 that the service keeps for readers, in Base64; of a blob that is put in one request it computes
+    /// one without it.
+    pub content_md5: Option<String>,
     /// Replaces all metadata.
     pub metadata: BTreeMap<String, String>,
     /// When it is done.
@@ -56,6 +59,9 @@ impl BlobWrite {
     pub(crate) fn apply(&self, mut operation: Operation) -> Result<Operation, Error> {
         if let Some(content_type) = &self.content_type {
             operation = operation.header("x-ms-blob-content-type", content_type)?;
+        }
+        if let Some(content_md5) = &self.content_md5 {
+            operation = operation.header("x-ms-blob-content-md5", content_md5)?;
         }
         self.condition.apply(operation.metadata(&self.metadata)?)
     }

@@ -64,6 +64,11 @@ impl Upload {
         Ok(())
     }
 
+    /// The MD5, in Base64, that the service keeps for readers; it is known only once all bytes are.
+    pub fn set_content_md5(&mut self, content_md5: String) {
+        self.write.content_md5 = Some(content_md5);
+    }
+
     /// Makes the blob; its ETag. An error if a write failed or was dropped.
     pub async fn finish(mut self) -> Result<String, Error> {
         self.check()?;
