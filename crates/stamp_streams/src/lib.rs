@@ -11,7 +11,7 @@
 //! | `metadata/` | their keys and values, transactions, reads | |
 //! | `membership/` | incarnations, leases, beats | |
 //! | `extents/` | append at a known end, seal, read, delete, list | a trait of stores of extents |
-//! | `range/` | documents changed by compare; taking, releasing, splitting ranges | a trait of catalogs of streams |
+//! | `range/` | documents changed by compare; ranges change hands | a trait of catalogs of streams |
 //! | `collection/` | sweeps | |
 //! | `backup/` | first start, backups, restore | |
 //!

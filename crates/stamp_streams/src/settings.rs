@@ -106,6 +106,8 @@ pub enum Breach {
     NoRollForward,
     /// A restore keeps the generation.
     RestoreSameGeneration,
+    /// A restore does not wait for the leases: an operator says that all is stopped, and it is not.
+    RestoreWhileLive,
 }
 
 /// Which breaches are planted. Without the feature `planted` there are none.

@@ -65,7 +65,7 @@ enum Chore {
     /// Makes the fault of each alert against a server, and waits until a Prometheus fires it (needs root, for
     /// a loop device and for faults of the disk).
     Alerts(alerts::AlertArguments),
-    /// Seeded histories of range partitions on the simulated disk; with `shard`: of shards and moves instead.
+    /// Seeded histories of range partitions on the simulated disk; with `shard`, `cluster`: of these.
     Sim(simulation::SimulationArguments),
     /// Moves between real shards of all kinds under writers, with movers that are killed at every step.
     Shard(shard::ShardArguments),

@@ -1,6 +1,6 @@
 //! Seeded histories of streams and range partitions on the simulated disk: many of them, in release, with the
 //! seeds printed; damage at rest and its repair, disks that are small or full at each start, and hand-overs
-//! cut off at each of their operations. Those of shards run apart.
+//! cut off at each of their operations. Those of shards and of stamps of several processes run apart.
 
 use crate::{Outcome, workspace};
 
@@ -9,11 +9,13 @@ use crate::{Outcome, workspace};
 pub(crate) enum Part {
     /// Routers with old maps and movers over shards, and faults on purpose that must be found.
     Shard,
+    /// Three processes of a stamp over models of both stores, and faults on purpose that must be found.
+    Cluster,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct SimulationArguments {
-    /// Only these histories. Without it those of streams and range partitions run, and not those of shards.
+    /// Only these histories. Without it those of streams and range partitions run, and not the others.
     #[arg(value_enum)]
     pub(crate) part: Option<Part>,
     /// How many histories to run.
@@ -28,10 +30,14 @@ const PROGRAMS: [(&str, &[&str]); 2] =
 /// The programs of shards.
 const SHARD_PROGRAMS: [(&str, &[&str]); 1] = [("shard_mover", &["sharding"])];
 
+/// The programs of stamps of several processes.
+const CLUSTER_PROGRAMS: [(&str, &[&str]); 1] = [("stamp_streams", &["cluster"])];
+
 pub(crate) fn run(arguments: &SimulationArguments) -> Outcome<()> {
     let programs: &[(&str, &[&str])] = match arguments.part {
         None => &PROGRAMS,
         Some(Part::Shard) => &SHARD_PROGRAMS,
+        Some(Part::Cluster) => &CLUSTER_PROGRAMS,
     };
     for (package, programs) in programs {
         let mut command = workspace::cargo()?;

@@ -181,8 +181,9 @@ impl Sweeper {
                 return header.place;
             }
         }
-        let nobody = Incarnation(0);
-        let (range, stream) = (RangeId::new(nobody, 0), StreamId::new(nobody, 0));
+        // Names that no range and no stream has, different for each extent: a restore finds two extents of one
+        // ordinal of one stream to be damage.
+        let (range, stream) = (RangeId(extent.0), StreamId(extent.0));
         ExtentPlace { extent, range, stream, ordinal: 0 }
     }
 
