@@ -2,7 +2,6 @@
 //! file or the environment, and all shards are asked.
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 
-#[allow(dead_code)] // Other tests use more of it.
 mod running;
 
 use running::{Server, program};
