@@ -1,6 +1,7 @@
 //! The command line as typed, with its help texts. `configuration` checks what it means.
 
 pub(crate) mod admin_arguments;
+pub(crate) mod blob_arguments;
 pub(crate) mod byte_size;
 pub(crate) mod queue_arguments;
 pub(crate) mod sas_arguments;
@@ -12,6 +13,7 @@ pub(crate) mod stress_arguments;
 pub(crate) mod table_arguments;
 
 use crate::arguments::admin_arguments::AdminArguments;
+use crate::arguments::blob_arguments::BlobCommand;
 use crate::arguments::byte_size::parse_byte_size;
 use crate::arguments::queue_arguments::QueueCommand;
 use crate::arguments::sas_arguments::SasArguments;
@@ -102,6 +104,9 @@ enum Command {
     /// Look at, copy and move the messages of queues of any endpoint
     #[command(subcommand)]
     Queue(QueueCommand),
+    /// Copy the blobs of containers of any endpoint
+    #[command(subcommand)]
+    Blob(BlobCommand),
     /// Print what a shell needs to complete command lines
     Completions(CompletionsArguments),
     /// Print the manual page of larimar, or of one of its commands
@@ -182,6 +187,7 @@ pub(crate) enum Chore {
     Stress(Box<StressArguments>),
     Table(TableCommand),
     Queue(QueueCommand),
+    Blob(BlobCommand),
     Completions(CompletionsArguments),
     Man(ManArguments),
 }
@@ -211,6 +217,7 @@ impl Arguments {
             Some(Command::Shard(shard)) => Chore::Shard(shard),
             Some(Command::Stress(stress)) => Chore::Stress(stress),
             Some(Command::Table(command)) => Chore::Table(command),
+            Some(Command::Blob(command)) => Chore::Blob(command),
             Some(Command::Queue(command)) => Chore::Queue(command),
             Some(Command::Completions(completions)) => Chore::Completions(completions),
             Some(Command::Man(man)) => Chore::Man(man),
@@ -465,6 +472,7 @@ pub(crate) fn one_line(error: &clap::Error) -> String {
             "larimar admin",
             "larimar table",
             "larimar queue",
+            "larimar blob",
         ];
         for command in commands {
             if text.contains(&format!("Usage: {command} ")) {

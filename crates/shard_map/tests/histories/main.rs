@@ -9,7 +9,7 @@ mod model;
 
 use base::random::splitmix64;
 use changes::{CHANGES, catalog, change, thaw_all};
-use model::{Content, KeyRoute, content, keys, routes};
+use model::{Content, KeyRoutes, content, keys, routes};
 use shard_map::{Catalog, Diff, MappingId};
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ fn history(seed: u64) -> Vec<&'static str> {
     let mut made = Vec::new();
     let start = catalog();
     let (mut now, mut diffs) = (start.clone(), Vec::<Diff>::new());
-    let mut past: Vec<BTreeMap<(String, String), KeyRoute>> = vec![routes(&start, seed)];
+    let mut past: Vec<KeyRoutes> = vec![routes(&start, seed)];
     for _ in 0..STEPS {
         let count = 1 + chance.below(2);
         let changes: Vec<_> = (0..count).map(|_| change(&now, &mut |bound| chance.below(bound))).collect();
@@ -116,12 +116,7 @@ fn assert_same(one: &Catalog, other: &Catalog, seed: u64) {
 
 /// A client that read its map at any earlier epoch sends a key with mapping and `since` to the shard that it
 /// knew. If the shard has that mapping with that `since`, the write passes: then it must be right now.
-fn check_fence(
-    now: &Catalog,
-    past: &[BTreeMap<(String, String), KeyRoute>],
-    routes: &BTreeMap<(String, String), KeyRoute>,
-    seed: u64,
-) {
+fn check_fence(now: &Catalog, past: &[KeyRoutes], routes: &KeyRoutes, seed: u64) {
     for (epoch, former) in past.iter().enumerate() {
         for ((map, key), old) in former {
             let Some(there) = now.map(map).and_then(|map| map.placement(&old.mapping)) else { continue };
@@ -139,19 +134,14 @@ fn thawed(catalog: &Catalog) -> Catalog {
 }
 
 /// A mapping that the same froze before and after a change has the same keys.
-fn check_frozen(
-    before: &Catalog,
-    after: &Catalog,
-    routes: (&BTreeMap<(String, String), KeyRoute>, &BTreeMap<(String, String), KeyRoute>),
-    seed: u64,
-) {
+fn check_frozen(before: &Catalog, after: &Catalog, routes: (&KeyRoutes, &KeyRoutes), seed: u64) {
     for map in before.maps() {
         for (mapping, frozen) in map.frozen() {
             let now = after.map(map.name().as_str()).and_then(|now| now.frozen_by(mapping));
             if now != Some(frozen) {
                 continue;
             }
-            let keys = |routes: &BTreeMap<(String, String), KeyRoute>| -> Vec<(String, String)> {
+            let keys = |routes: &KeyRoutes| -> Vec<(String, String)> {
                 let of_it = routes
                     .iter()
                     .filter(|((name, _), route)| name == map.name().as_str() && route.mapping == *mapping);

@@ -22,8 +22,11 @@ pub(crate) fn keys(map: &ShardMap) -> Vec<Vec<KeyValue>> {
     })
 }
 
+/// Routes of the keys of all maps, by map and key.
+pub(crate) type KeyRoutes = BTreeMap<(String, String), KeyRoute>;
+
 /// The route of each key of each map, after a comparison with what the plain reader finds.
-pub(crate) fn routes(catalog: &Catalog, seed: u64) -> BTreeMap<(String, String), KeyRoute> {
+pub(crate) fn routes(catalog: &Catalog, seed: u64) -> KeyRoutes {
     let mut routes = BTreeMap::new();
     for map in catalog.maps() {
         for key in keys(map) {
