@@ -1,8 +1,8 @@
 //! `larimar blob copy`: the block blobs of a container into another one, of any account.
 //!
 //! A blob's bytes go through this program, so that neither service must reach the other. What always holds: a
-//! blob that is copied has the source's bytes: its MD5 is computed on the way, compared with the source's where
-//! that has one, and with that of the target's bytes, which are read again; a blob that the target has
+//! blob that is copied has the source's bytes: its MD5 is computed on the way, compared with the source's
+//! where that has one, and with that of the target's bytes, which are read again; a blob that the target has
 //! already, with the same size and MD5, is left as it is, so that a copy that was stopped is simply repeated;
 //! memory is a block for each worker.
 

@@ -45,8 +45,8 @@ pub enum BlobCondition {
 pub struct BlobWrite {
     /// The service's `application/octet-stream` without one.
     pub content_type: Option<String>,
-    /// The MD5 that the service keeps for readers, in Base64; of a blob that is put in one request it computes
-    /// one without it.
+    /// The MD5 that the service keeps for readers, in Base64; of a blob that is put in one request it
+    /// computes one without it.
     pub content_md5: Option<String>,
     /// Replaces all metadata.
     pub metadata: BTreeMap<String, String>,

@@ -1,6 +1,5 @@
 //! Entities and the values of their properties.
 
-use super::json::{read_entity, write_entity};
 use base::Ticks;
 use base::date_time::date_time_text;
 use base::guid::guid_text;
@@ -125,17 +124,6 @@ impl Entity {
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.properties.push((name.into(), value.into()));
         self
-    }
-
-    /// Its JSON with minimal metadata, as a request has it: without ETag and timestamp.
-    pub fn to_json(&self) -> Vec<u8> {
-        write_entity(self)
-    }
-
-    /// Reads the JSON of an entity, in which an annotation may be before or behind its value; an error says
-    /// what does not fit.
-    pub fn parse_json(json: &[u8]) -> Result<Self, String> {
-        read_entity(json)
     }
 
     /// A property's value.

@@ -17,6 +17,19 @@ use std::fmt;
 
 const TYPE: &str = "@odata.type";
 
+impl Entity {
+    /// Its JSON with minimal metadata, as a request has it: without ETag and timestamp.
+    pub fn to_json(&self) -> Vec<u8> {
+        write_entity(self)
+    }
+
+    /// Reads the JSON of an entity, in which an annotation may be before or behind its value; an error says
+    /// what does not fit.
+    pub fn parse_json(json: &[u8]) -> Result<Self, String> {
+        read_entity(json)
+    }
+}
+
 /// The entity's body. The ETag and the timestamp are not in it.
 pub(crate) fn write_entity(entity: &Entity) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);

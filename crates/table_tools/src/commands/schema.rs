@@ -15,7 +15,7 @@ use base::BoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Names of properties that are told apart, at most.
+/// Names of properties that are distinguished, at most.
 const PROPERTIES_MAX: usize = 4096;
 /// The largest ones that are shown.
 const LARGEST_MAX: usize = 5;
@@ -34,7 +34,7 @@ pub struct Schema {
     pub size_bytes: u64,
     /// By name.
     pub properties: BTreeMap<String, PropertySchema>,
-    /// Properties beyond those that are told apart by name.
+    /// Properties beyond those that are distinguished by name.
     pub further_properties: u64,
     /// Fewest and most properties of an entity, beside keys and timestamp.
     pub property_count: Option<(usize, usize)>,
