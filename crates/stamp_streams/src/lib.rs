@@ -42,11 +42,13 @@ pub use backup::restore::{RestoreReport, restore};
 pub use collection::sweep::{Sweeper, Swept};
 pub use error::{AppendError, StampError};
 pub use extents::load::{ExtentReader, LoadedPart};
-pub use extents::log::{Appended, Log};
+pub use extents::log::Appended;
+pub use extents::log_handle::Log;
 pub use membership::life::Life;
 pub use metadata::wire::{LifeEntry, VALUE_FORMAT, decode_value, encode_value, parse_key};
 pub use range::go_on::Next;
-pub use range::owned_range::{OwnedRange, RangeStop};
+pub use range::owned_range::OwnedRange;
+pub use range::range_stop::RangeStop;
 pub use range::range_watch::{RangeWatch, Taken};
 pub use settings::{
     BACK_OFF_MAX, BACK_OFF_MIN, Breach, EXTENT_SIZE_BYTES, GIVE_UP_AFTER, Planted, StampSettings, TRY_FOR,

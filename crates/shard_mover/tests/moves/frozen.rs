@@ -1,6 +1,6 @@
 //! Changes of a map under a move, of the keys that it has. Its mover is killed, the map is changed, the
-//! keys' new mapping is moved to the shard that the mover wrote, clients write there, and then what was on its
-//! way arrives: a late batch or delete that was made for the former mapping.
+//! keys' new mapping is moved to the shard that the mover wrote, clients write there, and then what was on
+//! its way arrives: a late batch or delete that was made for the former mapping.
 //!
 //! Rows were lost and came back so, because the shard knew only that the former mapping was still the
 //! mover's. Now the mapping is frozen meanwhile, and each of these changes is refused and named.

@@ -181,8 +181,8 @@ impl Sweeper {
                 return header.place;
             }
         }
-        // Names that no range and no stream has, different for each extent: a restore finds two extents of one
-        // ordinal of one stream to be damage.
+        // Names that no range and no stream has, different for each extent: a restore finds two extents of
+        // one ordinal of one stream to be damage.
         let (range, stream) = (RangeId(extent.0), StreamId(extent.0));
         ExtentPlace { extent, range, stream, ordinal: 0 }
     }

@@ -8,59 +8,24 @@
 //! pushes is that of the log; an extent is opened at most once by an owner.
 
 use crate::error::AppendError;
+use crate::extents::log_core::LogCore;
+use crate::extents::log_handle::Log;
 use crate::extents::part_task;
 use crate::extents::seal::{SealFor, seal};
-use crate::range::owned_range::{OwnedRange, RangeStop};
+use crate::range::owned_range::OwnedRange;
+use crate::range::range_stop::RangeStop;
 use crate::settings::Breach;
 use base::checksum::crc64;
 use bytes::Bytes;
-use parking_lot::Mutex;
 use stamp::{
-    AppendWindow, Change, ExtentName, ExtentPlace, FirstPart, LogProgress, PART_BODY_SIZE_MAX, PartHeader,
-    PushRefused, SealWalk, StreamId, WalkStep, WalkStop, choose_first_part,
+    AppendWindow, Change, ExtentName, ExtentPlace, FirstPart, PART_BODY_SIZE_MAX, PartHeader, PushRefused,
+    SealWalk, StreamId, WalkStep, WalkStop, choose_first_part,
 };
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 /// Steps to the opening of an extent: naming it, and a backup before it.
 const OPENING_STEPS_MAX: usize = 8;
-
-type Acknowledged = oneshot::Sender<Result<(), AppendError>>;
-
-/// What a log's owner knows of it.
-#[derive(Default)]
-pub(crate) struct LogState {
-    pub(crate) window: Option<AppendWindow>,
-    pub(crate) progress: LogProgress,
-    /// Who waits for the part at this offset of this extent; at most a window of them.
-    pub(crate) waiting: BTreeMap<(ExtentName, u64), Acknowledged>,
-    /// Lengths of extents that this owner sealed, while they are not recorded: one, or two after a failure.
-    unrecorded: Vec<Change>,
-    /// Whether the tail is being closed, or must stay closed: nothing is pushed.
-    is_closing: bool,
-    /// Whether a task opens the next extent.
-    is_tended: bool,
-    /// Why the next extent could not be opened.
-    failure: Option<String>,
-}
-
-/// The part of a log that lives as long as its range.
-#[derive(Default)]
-pub(crate) struct LogCore {
-    pub(crate) state: Mutex<LogState>,
-    pub(crate) changed: Notify,
-    /// Held while the tail changes.
-    tail: tokio::sync::Mutex<()>,
-}
-
-/// A log in the hands of its owner. Cheap to clone.
-#[derive(Clone)]
-pub struct Log {
-    pub(crate) range: Arc<OwnedRange>,
-    pub(crate) core: Arc<LogCore>,
-    pub(crate) stream: StreamId,
-}
 
 /// A part that has its place in the log, and is being made durable.
 pub struct Appended {
@@ -91,6 +56,24 @@ enum Pushed {
     /// Wait until something has changed.
     Wait,
     Refused(AppendError),
+}
+
+impl OwnedRange {
+    /// A log of the range, to append to.
+    pub fn log(self: &Arc<Self>, stream: StreamId) -> Log {
+        let core = self.logs.lock().entry(stream).or_default().clone();
+        Log { range: self.clone(), core, stream }
+    }
+
+    pub(crate) fn all_logs(self: &Arc<Self>) -> Vec<Log> {
+        let logs = self.logs.lock();
+        let log = |(stream, core): (&StreamId, &Arc<LogCore>)| Log {
+            range: self.clone(),
+            core: core.clone(),
+            stream: *stream,
+        };
+        logs.iter().map(log).collect()
+    }
 }
 
 impl Log {

@@ -10,6 +10,8 @@
 
 pub(crate) mod load;
 pub(crate) mod log;
+pub(crate) mod log_core;
+pub(crate) mod log_handle;
 pub(crate) mod part_task;
 pub(crate) mod parts;
 pub(crate) mod seal;

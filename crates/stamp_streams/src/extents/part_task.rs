@@ -4,9 +4,10 @@
 //! window has stopped; what is decided is decided by `stamp::AppendWindow`.
 
 use crate::error::AppendError;
-use crate::extents::log::{Log, LogState};
+use crate::extents::log_core::LogState;
+use crate::extents::log_handle::Log;
 use crate::extents::parts::content;
-use crate::range::owned_range::RangeStop;
+use crate::range::range_stop::RangeStop;
 use crate::settings::Breach;
 use bytes::Bytes;
 use stamp::{

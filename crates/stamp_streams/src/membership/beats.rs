@@ -6,6 +6,7 @@
 use crate::error::StampError;
 use crate::membership::life::Life;
 use crate::stores::store_error::StoreError;
+use crate::surroundings::Surroundings;
 use futures_util::future::join;
 use stamp::{TransactionAnswer, beat};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use std::time::Duration;
 const LOOKS_PER_TTL: u32 = 20;
 
 /// Makes the first beat, and starts what makes the others.
-pub(crate) async fn start(life: &Arc<Life>) -> Result<(), StampError> {
+async fn start(life: &Arc<Life>) -> Result<(), StampError> {
     let started = life.surroundings.clock.monotonic();
     let mut back_off = life.surroundings.back_off();
     loop {
@@ -40,6 +41,18 @@ fn has_taken_long(life: &Life, since: Duration) -> bool {
 }
 
 impl Life {
+    /// Joins the stamp under a new incarnation, and keeps the lease alive until it ends. Ranges are taken
+    /// with the outcome, and everything is dropped once it has ended.
+    ///
+    /// # Errors
+    ///
+    /// If a store can't be reached, or there is no stamp.
+    pub async fn join(surroundings: &Surroundings) -> Result<Arc<Self>, StampError> {
+        let joined = Life::begin(surroundings).await?;
+        start(&joined).await?;
+        Ok(joined)
+    }
+
     /// As [`Life::holds`], and no end of a lease that has not begun.
     fn holds_once_beaten(&self) -> bool {
         self.with_lease(|lease| lease.clone().holds(self.surroundings.instants()))

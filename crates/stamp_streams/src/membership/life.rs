@@ -4,7 +4,6 @@
 //! yes again; a new life has a new incarnation, and never makes a name that another has made.
 
 use crate::error::StampError;
-use crate::membership::beats;
 use crate::metadata::metadata_store::{Metadata, read_life};
 use crate::stores::key_values::StoreLease;
 use crate::stores::store_error::StoreError;
@@ -35,13 +34,8 @@ pub struct Life {
 }
 
 impl Life {
-    /// Joins the stamp under a new incarnation, and keeps the lease alive until it ends. Ranges are taken
-    /// with the outcome, and everything is dropped once it has ended.
-    ///
-    /// # Errors
-    ///
-    /// If a store can't be reached, or there is no stamp.
-    pub async fn join(surroundings: &Surroundings) -> Result<Arc<Self>, StampError> {
+    /// A life with its key in the metadata store, and no beat yet.
+    pub(crate) async fn begin(surroundings: &Surroundings) -> Result<Arc<Self>, StampError> {
         let Some(entry) = read_life(surroundings).await? else {
             let stamp = surroundings.settings.stamp;
             return Err(StampError::Setup(format!("the metadata store has no stamp {stamp}")));
@@ -65,7 +59,6 @@ impl Life {
             ended: Notify::new(),
         });
         joined.put_key().await?;
-        beats::start(&joined).await?;
         Ok(joined)
     }
 

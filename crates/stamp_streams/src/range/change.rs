@@ -5,7 +5,8 @@
 
 use crate::backup::back_up::{back_up_all, store_backup};
 use crate::error::StampError;
-use crate::range::owned_range::{OwnedRange, RangeStop};
+use crate::range::owned_range::OwnedRange;
+use crate::range::range_stop::RangeStop;
 use stamp::{
     AfterTransaction, Change, DOCUMENT_SIZE_BYTES_MAX, HeldRange, RangeDocument, apply_changes,
     encode_document,

@@ -5,7 +5,8 @@
 
 use crate::error::StampError;
 use crate::range::open::{broken, open, own_entry, unsealed_again};
-use crate::range::owned_range::{OwnedRange, RangeStop};
+use crate::range::owned_range::OwnedRange;
+use crate::range::range_stop::RangeStop;
 use crate::settings::Breach;
 use futures_util::future::{Either, select};
 use stamp::{AfterSealedOut, AppendWindow, Change, choose_after_sealed_out};

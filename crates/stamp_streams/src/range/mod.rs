@@ -14,6 +14,7 @@ pub(crate) mod change;
 pub(crate) mod go_on;
 pub(crate) mod open;
 pub(crate) mod owned_range;
+pub(crate) mod range_stop;
 pub(crate) mod range_watch;
 pub(crate) mod release;
 pub(crate) mod split;

@@ -5,8 +5,9 @@
 //! made.
 
 use crate::extents::load::ExtentReader;
-use crate::extents::log::{Log, LogCore};
+use crate::extents::log_core::LogCore;
 use crate::membership::life::Life;
+use crate::range::range_stop::RangeStop;
 use crate::settings::Breach;
 use parking_lot::Mutex;
 use stamp::{
@@ -15,32 +16,6 @@ use stamp::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Notify;
-
-/// Why a range is not served any more under its handle.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RangeStop {
-    /// The lease has ended.
-    #[error("the lease has ended")]
-    LeaseEnded,
-    /// A log stopped: it must be sealed and read again.
-    #[error("a log must be sealed and read again")]
-    Reload,
-    /// Another has sealed a log.
-    #[error("a log was sealed by another")]
-    SealedOut,
-    /// Another has changed the document.
-    #[error("another has the range")]
-    Lost,
-    /// It was released.
-    #[error("the range was released")]
-    Released,
-    /// It was split.
-    #[error("the range was split")]
-    Split,
-    /// The chain of a log is broken: damage, if the range is still this owner's.
-    #[error("{0}")]
-    Broken(String),
-}
 
 /// Who may do what with a range.
 #[derive(Debug, Default)]
@@ -62,7 +37,7 @@ pub struct OwnedRange {
     document: Mutex<Arc<RangeDocument>>,
     admission: Mutex<Admission>,
     stopped: Notify,
-    logs: Mutex<BTreeMap<StreamId, Arc<LogCore>>>,
+    pub(crate) logs: Mutex<BTreeMap<StreamId, Arc<LogCore>>>,
 }
 
 impl OwnedRange {
@@ -164,22 +139,6 @@ impl OwnedRange {
             let ended = std::pin::pin!(self.life.ended());
             futures_util::future::select(stopped, ended).await;
         }
-    }
-
-    /// A log of the range, to append to.
-    pub fn log(self: &Arc<Self>, stream: StreamId) -> Log {
-        let core = self.logs.lock().entry(stream).or_default().clone();
-        Log { range: self.clone(), core, stream }
-    }
-
-    pub(crate) fn all_logs(self: &Arc<Self>) -> Vec<Log> {
-        let logs = self.logs.lock();
-        let log = |(stream, core): (&StreamId, &Arc<LogCore>)| Log {
-            range: self.clone(),
-            core: core.clone(),
-            stream: *stream,
-        };
-        logs.iter().map(log).collect()
     }
 
     /// Reads an extent of the document; none while its length is not recorded.

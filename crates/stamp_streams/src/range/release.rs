@@ -4,7 +4,8 @@
 
 use crate::error::StampError;
 use crate::range::open::own_entry;
-use crate::range::owned_range::{OwnedRange, RangeStop};
+use crate::range::owned_range::OwnedRange;
+use crate::range::range_stop::RangeStop;
 use crate::settings::Breach;
 use stamp::{AfterTransaction, HeldRange, OwnEntry, Release};
 use std::sync::Arc;

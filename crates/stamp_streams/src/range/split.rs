@@ -4,7 +4,8 @@
 //! the heirs.
 
 use crate::error::StampError;
-use crate::range::owned_range::{OwnedRange, RangeStop};
+use crate::range::owned_range::OwnedRange;
+use crate::range::range_stop::RangeStop;
 use stamp::{
     AfterTransaction, Backup, BackupScope, FIRST_EPOCH, HeirNames, HeldRange, Owner, RangeDocument, RangeId,
     Revision, Split, StreamId, TransactionAnswer, choose_after_transaction, choose_split,

@@ -2,8 +2,8 @@
 //! only grows.
 //!
 //! What always holds of a right stamp: each answer of a read, each state that an owner serves and the end
-//! have all that was acknowledged or read before it began, in the same order, each write once, and no write that
-//! was refused or not sent.
+//! have all that was acknowledged or read before it began, in the same order, each write once, and no write
+//! that was refused or not sent.
 
 use crate::record::{WriteId, Writes};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,9 +7,9 @@
 //! restored.
 //!
 //! What is checked: each acknowledged write is there, once, and none that was refused; reads are
-//! linearizable; each write stands behind what it was decided over; no extent that a document names is deleted, and none
-//! that none names stays; in the end every range has an owner that takes writes. `cargo xtask sim cluster`
-//! runs many seeds; a failure names its seed, and `LARIMAR_SIM_SEED` runs it alone.
+//! linearizable; each write stands behind what it was decided over; no extent that a document names is
+//! deleted, and none that none names stays; in the end every range has an owner that takes writes. `cargo
+//! xtask sim cluster` runs many seeds; a failure names its seed, and `LARIMAR_SIM_SEED` runs it alone.
 #![allow(clippy::disallowed_methods)] // Clocks and tasks of the simulated hosts are made here.
 
 mod application;
