@@ -7,8 +7,8 @@
 
 use base::codec::{DecodeError, Decoder, Encode};
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use stream::OwnerEpoch;
+pub use stream::{Incarnation, Owner};
 
 /// Bytes of a [`UniqueName`] in stored formats.
 pub const UNIQUE_NAME_SIZE: usize = 24;
@@ -31,10 +31,6 @@ macro_rules! random_number {
     };
 }
 
-random_number! {
-    /// One life of a process: from its joining the stamp to the end of its lease.
-    Incarnation
-}
 random_number! {
     /// One installation; drawn at its first start. In each part, document and backup.
     StampId
@@ -119,28 +115,6 @@ unique_name! {
 unique_name! {
     /// A committed change of a document. It is in the document, so that a reader sees which change was last.
     Mark
-}
-
-/// The process that has a range, and the number of times that the range has changed hands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Owner {
-    /// The life of a process that owns it.
-    pub incarnation: Incarnation,
-    /// Rises with each change of owner.
-    pub epoch: OwnerEpoch,
-}
-
-impl Hash for Owner {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.incarnation.hash(state);
-        self.epoch.0.hash(state);
-    }
-}
-
-impl fmt::Display for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in epoch {}", self.incarnation, self.epoch.0)
-    }
 }
 
 /// The epoch after `epoch`.

@@ -69,7 +69,7 @@ pub fn check_streams<'a>(
         if let Folder::Ready { damaged: Some(path) } = folder {
             whole(path, "the file is missing or damaged".to_owned(), DamagedPart::Mended);
         }
-        let is_kept_twice = folder != Folder::Older;
+        let is_kept_twice = folder.is_kept_twice();
         let listed = match StreamManager::read(env, is_kept_twice).await {
             Ok(recovered) => {
                 for place in recovered.damaged {

@@ -15,14 +15,16 @@ use crate::error::StreamError;
 use crate::extent_node::ExtentNode;
 use crate::extent_rolls::Rolls;
 use crate::folder;
-use crate::ids::{ExtentId, Location, OwnerEpoch, StreamName};
+use crate::ids::{ExtentId, Location, StreamName};
+use crate::owner::{Incarnation, Owner};
 use crate::scrub::{Scrub, ScrubStatistics};
 use crate::settings::StreamSettings;
 use crate::space::{Claim, Space};
 use crate::stream_manager::{Command, StreamManager};
-use base::{BoxFuture, Environment};
+use base::{BoxFuture, Environment, Random};
 use bytes::Bytes;
-use std::collections::VecDeque;
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// All streams of a stamp.
@@ -37,6 +39,8 @@ pub struct Streams {
     rolls: Rolls,
     /// Held while deleted extents are removed, so that no two remove the same one.
     collecting: tokio::sync::Mutex<()>,
+    /// Incarnations that may act: one a process, a few in tests.
+    joined: Mutex<BTreeSet<Incarnation>>,
 }
 
 /// What is known about a stream.
@@ -62,19 +66,45 @@ impl Streams {
         self.manager.extents(stream)
     }
 
-    /// Makes empty streams, all or none.
-    pub fn create<'a>(&'a self, streams: &'a [StreamName]) -> BoxFuture<'a, Result<(), StreamError>> {
+    /// Makes empty streams of `owner`, all or none.
+    pub fn create<'a>(
+        &'a self,
+        streams: &'a [StreamName],
+        owner: Owner,
+    ) -> BoxFuture<'a, Result<(), StreamError>> {
         Box::pin(async move {
-            self.manager.multi_modify(streams.iter().cloned().map(Command::Create).collect()).await
+            let create = |stream: &StreamName| Command::Create(stream.owned_by(owner));
+            self.manager.multi_modify(streams.iter().map(create).collect()).await
         })
     }
 
+    /// An incarnation for a process, or for what stands for one in a test, that uses these streams. What it
+    /// owns is nobody's orphan until it leaves.
+    pub fn join(&self, random: &dyn Random) -> Incarnation {
+        let incarnation = Incarnation::draw(random);
+        self.joined.lock().insert(incarnation);
+        incarnation
+    }
+
+    /// The incarnation owns nothing any more, or nobody will ever act for it again.
+    pub fn leave(&self, incarnation: Incarnation) {
+        self.joined.lock().remove(&incarnation);
+    }
+
+    /// Whether it has joined and not left. All that joined before the folder was opened are gone, because one
+    /// process at a time has the folder.
+    pub fn has_joined(&self, incarnation: Incarnation) -> bool {
+        self.joined.lock().contains(&incarnation)
+    }
+
     /// The stream's newest owner.
-    pub fn epoch(&self, stream: &StreamName) -> Result<OwnerEpoch, StreamError> {
-        self.manager.with(|state| {
-            let info = state.streams.get(stream).ok_or_else(|| StreamError::NoStream(stream.clone()))?;
-            Ok(info.epoch)
-        })
+    pub fn owner(&self, stream: &StreamName) -> Result<Owner, StreamError> {
+        let (owner, tail) = self
+            .manager
+            .with(|state| Ok::<_, StreamError>((state.owner(stream)?, state.open_tail(stream)?)))?;
+        // The manager may not have had the space to note the owner that its extent knows.
+        let of_tail = tail.and_then(|tail| self.node.stat(tail).ok()).map(|stat| stat.owner);
+        Ok(of_tail.map_or(owner, |of_tail| owner.max_epoch(of_tail)))
     }
 
     /// Streams whose names start with `prefix`, sorted.
@@ -100,23 +130,23 @@ impl Streams {
     pub fn append<'a>(
         &'a self,
         stream: &'a StreamName,
-        epoch: OwnerEpoch,
+        owner: Owner,
         blocks: Vec<Bytes>,
     ) -> BoxFuture<'a, Result<Vec<Location>, StreamError>> {
         Box::pin(async move {
             loop {
-                let tail = self.manager.with(|state| state.open_tail(stream))?;
+                let tail = self.manager.with(|state| state.tail_for(stream, owner))?;
                 let tail = match tail {
                     Some(extent) if self.has_room(extent) => extent,
                     full => {
-                        self.roll(stream, epoch, full).await?;
+                        self.roll(stream, owner, full).await?;
                         continue;
                     }
                 };
-                match self.node.append(tail, epoch, blocks.clone()).await {
+                match self.node.append(tail, owner, blocks.clone()).await {
                     // It was sealed in the meantime, or is about to be, and may even have left the stream.
                     Err(StreamError::Sealed(_) | StreamError::NoExtent(_)) => {
-                        self.roll(stream, epoch, Some(tail)).await?
+                        self.roll(stream, owner, Some(tail)).await?
                     }
                     other => return other,
                 }
@@ -136,12 +166,12 @@ impl Streams {
     pub fn reserve<'a>(
         &'a self,
         stream: &'a StreamName,
-        epoch: OwnerEpoch,
+        owner: Owner,
     ) -> BoxFuture<'a, Result<(), StreamError>> {
         Box::pin(async move {
-            match self.manager.with(|state| state.open_tail(stream))? {
+            match self.manager.with(|state| state.tail_for(stream, owner))? {
                 Some(_) => Ok(()),
-                None => self.roll(stream, epoch, None).await,
+                None => self.roll(stream, owner, None).await,
             }
         })
     }
@@ -156,31 +186,33 @@ impl Streams {
     async fn roll(
         &self,
         stream: &StreamName,
-        epoch: OwnerEpoch,
+        owner: Owner,
         seen: Option<ExtentId>,
     ) -> Result<(), StreamError> {
-        self.rolls.ask(stream.clone(), epoch, seen).await
+        self.rolls.ask(stream.clone(), owner, seen).await
     }
 
-    /// Makes `epoch` the stream's owner: appends by former owners are refused from now on, and what they
-    /// wrote can be replayed to its end.
+    /// Makes `owner` the owner of the stream and of all others of its group: whatever former owners ask for
+    /// is refused from now on, and what they appended to this stream can be replayed to its end. Refused if
+    /// the stream has a newer owner, or another one of the same epoch.
     pub fn take_over<'a>(
         &'a self,
         stream: &'a StreamName,
-        epoch: OwnerEpoch,
+        owner: Owner,
     ) -> BoxFuture<'a, Result<(), StreamError>> {
         Box::pin(async move {
             let _rolling = self.rolling.lock().await;
             // First no former owner can add an extent, then none can append to the last one.
-            self.manager.multi_modify(vec![Command::Own { stream: stream.clone(), epoch }]).await?;
+            self.manager.multi_modify(vec![Command::Own(stream.owned_by(owner))]).await?;
             let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else {
                 return Ok(());
             };
             // An empty extent is kept open: a restart leaves no trace of streams that are not written to.
-            let stat = self.node.fence(extent, epoch, false).await?;
+            let stat = self.node.fence(extent, owner, false).await?;
             if stat.length > 0 {
-                let sealed = self.node.fence(extent, epoch, true).await?.sealed();
-                self.manager.multi_modify(vec![Command::Seal { extent, sealed }]).await?;
+                let sealed = self.node.fence(extent, owner, true).await?.sealed();
+                let stream = Some(stream.owned_by(owner));
+                self.manager.multi_modify(vec![Command::Seal { stream, extent, sealed }]).await?;
             }
             Ok(())
         })
@@ -218,20 +250,28 @@ impl Streams {
     pub fn trim<'a>(
         &'a self,
         stream: &'a StreamName,
+        owner: Owner,
         first_kept: ExtentId,
     ) -> BoxFuture<'a, Result<(), StreamError>> {
         Box::pin(async move {
+            self.manager.with(|state| state.check_owner(stream, owner))?;
             if self.manager.extents(stream)?.first().is_some_and(|(first, _)| *first == first_kept) {
                 return Ok(());
             }
-            self.manager.multi_modify(vec![Command::Trim { stream: stream.clone(), first_kept }]).await?;
+            self.manager
+                .multi_modify(vec![Command::Trim { stream: stream.owned_by(owner), first_kept }])
+                .await?;
             self.collect().await
         })
     }
 
     /// Removes the stream.
-    pub fn delete<'a>(&'a self, stream: &'a StreamName) -> BoxFuture<'a, Result<(), StreamError>> {
-        Box::pin(async move { self.multi_modify(&[StreamChange::Delete(stream.clone())]).await })
+    pub fn delete<'a>(
+        &'a self,
+        stream: &'a StreamName,
+        owner: Owner,
+    ) -> BoxFuture<'a, Result<(), StreamError>> {
+        Box::pin(async move { self.multi_modify(&[StreamChange::Delete(stream.owned_by(owner))]).await })
     }
 
     /// Ends an extent that takes the stream's appends; the next append gets another. Fine if it takes none
@@ -239,14 +279,15 @@ impl Streams {
     pub fn seal<'a>(
         &'a self,
         stream: &'a StreamName,
+        owner: Owner,
         extent: ExtentId,
     ) -> BoxFuture<'a, Result<(), StreamError>> {
         Box::pin(async move {
             let _rolling = self.rolling.lock().await;
-            if self.manager.with(|state| state.open_tail(stream))? != Some(extent) {
+            if self.manager.with(|state| state.tail_for(stream, owner))? != Some(extent) {
                 return Ok(());
             }
-            match self.seal_tail(stream).await? {
+            match self.seal_tail(&stream.owned_by(owner)).await? {
                 Some(seal) => self.manager.multi_modify(vec![seal]).await,
                 None => Ok(()),
             }

@@ -8,7 +8,8 @@
 //!
 //! ```text
 //! stream_manager/log             records, zeros
-//!                                body = u8 kind: 0 snapshot of format 1, 1 commands (command*), 2 snapshot
+//!                                body = u8 kind: 0 snapshot of format 1, 2 of formats 2 to 6, 3 snapshot,
+//!                                       1 commands (command*)
 //! stream_manager/log.second      the same bytes, from format 6 on
 //! stream_manager/log.new         the next log, until it replaces the old one
 //! stream_manager/log.second.new  the same
@@ -20,7 +21,7 @@
 
 use super::log_files::{FOLDER, LogRecovery, PATHS, write_failed};
 use super::restart_in_place::{RestartedLog, begin_in_place, restart_in_place};
-use super::state::{Command, State};
+use super::state::{Command, OwnerCheck, State, StateFormat};
 use crate::error::{StreamError, not_made};
 use crate::extent_node::read_whole;
 use crate::record::{self, EncodedRecord, Record, RecordBuilder, SearchScope};
@@ -38,7 +39,8 @@ const PATH: &str = PATHS[0];
 const NEW_PATHS: [&str; 2] = ["stream_manager/log.new", "stream_manager/log.second.new"];
 const KIND_SNAPSHOT_1: u8 = 0;
 const KIND_COMMANDS: u8 = 1;
-const KIND_SNAPSHOT: u8 = 2;
+const KIND_SNAPSHOT_2: u8 = 2;
+const KIND_SNAPSHOT: u8 = 3;
 /// A log of this size is replaced by a snapshot of the state.
 const LOG_SIZE_BYTES_MAX: u64 = 8 << 20;
 /// And one that has grown so often, as it does in small steps on small disks.
@@ -236,13 +238,19 @@ fn recover(contents: &[Option<Bytes>; 2], is_kept_twice: bool) -> Result<LogReco
     let (first, rest) =
         records.split_first().ok_or_else(|| StreamError::Corrupt(format!("{PATH} is unreadable")))?;
     let mut decoder = Decoder::new(&first.body);
-    let digests = match decoder.u8("kind").map_err(malformed)? {
-        KIND_SNAPSHOT => true,
-        KIND_SNAPSHOT_1 => false,
+    let format = match decoder.u8("kind").map_err(malformed)? {
+        KIND_SNAPSHOT => StateFormat::WithOwners,
+        KIND_SNAPSHOT_2 => StateFormat::WithEpochs,
+        KIND_SNAPSHOT_1 => StateFormat::WithoutDigests,
         _ => return Err(StreamError::Corrupt(format!("{PATH} does not start with a snapshot"))),
     };
-    let mut state = State::decode(&mut decoder, digests).map_err(malformed)?;
+    let mut state = State::decode(&mut decoder, format).map_err(malformed)?;
     decoder.finish("snapshot").map_err(malformed)?;
+    // A start begins a new log, so all of one is of one format.
+    let check = match format {
+        StateFormat::WithOwners => OwnerCheck::Compare,
+        _ => OwnerCheck::Logged,
+    };
     for record in rest {
         let mut decoder = Decoder::new(&record.body);
         if decoder.u8("kind").map_err(malformed)? != KIND_COMMANDS {
@@ -255,7 +263,7 @@ fn recover(contents: &[Option<Bytes>; 2], is_kept_twice: bool) -> Result<LogReco
         while !decoder.is_empty() {
             commands.push(Command::decode(&mut decoder).map_err(malformed)?);
         }
-        state.apply_all(&commands)?;
+        state.apply_checked(&commands, check)?;
     }
     // The second file may lack the last record: a crash between the two syncs. And so it may lack a whole new
     // log.

@@ -30,7 +30,7 @@ impl Streams {
                 StreamManager::format(env, &settings, &space).await?;
                 folder::finish(env).await?;
             }
-            let is_kept_twice = folder != Folder::Older;
+            let is_kept_twice = folder.is_kept_twice();
             let listed = StreamManager::read(env, is_kept_twice).await?;
             for place in &listed.damaged {
                 tracing::warn!(
@@ -53,7 +53,7 @@ impl Streams {
                     }
                     mended => mended?,
                 },
-                Folder::Older => {
+                Folder::Older { .. } => {
                     // From here on journal and log hold what programs of the older format would misread.
                     let given_up = space.given_up();
                     match folder::raise(env).await {
@@ -68,10 +68,11 @@ impl Streams {
             let node = ExtentNode::start(env, &settings, recovered, space.clone()).await?;
             let manager = Arc::new(StreamManager::start(env, &settings, listed, next_extent, &space).await?);
             let rolling = Arc::new(tokio::sync::Mutex::default());
-            let collecting = Default::default();
+            let (collecting, joined) = Default::default();
             let scrub = Arc::new(Scrub::default());
             let rolls = Rolls::start(&*env.spawner, node.clone(), manager.clone(), rolling.clone())?;
-            let streams = Streams { node, manager, settings, scrub, space, rolling, rolls, collecting };
+            let streams =
+                Streams { node, manager, settings, scrub, space, rolling, rolls, collecting, joined };
             match streams.reconcile(has_losses).await {
                 Err(StreamError::DiskFull) => {
                     tracing::info!("the disk is full: not all that was left to be removed could be");
@@ -126,7 +127,8 @@ impl Streams {
                 .stat(extent)
                 .map_err(|_| StreamError::Corrupt(format!("extent {extent} is missing")))?;
             if info.sealed.is_none() && stat.frozen {
-                let seal = Command::Seal { extent, sealed: stat.sealed() };
+                let stream = self.manager.with(|state| state.listed_by(extent));
+                let seal = Command::Seal { stream, extent, sealed: stat.sealed() };
                 note(self.manager.multi_modify(vec![seal]).await)?;
             }
         }
