@@ -38,7 +38,7 @@ impl WriterThread {
     pub(super) fn start(buffer: Arc<LineBuffer>, target: AccessTarget, size_max: u64) -> io::Result<Self> {
         let reopens = Arc::new(AtomicBool::new(false));
         let (sender, ended) = sync_channel(0);
-        let mut writer = Writer { target, size_max, file: None, lost: 0, has_failed: false };
+        let mut writer = Writer { target, size_max, file: None, lost: 0, has_failed: false, grows: false };
         let (lines, reopened) = (buffer.clone(), reopens.clone());
         let run = move || {
             let _sender = sender;
@@ -72,6 +72,8 @@ struct Writer {
     /// Lines lost since it failed.
     lost: u64,
     has_failed: bool,
+    /// Whether the file could not be put aside the last time.
+    grows: bool,
 }
 
 impl Writer {
@@ -122,10 +124,28 @@ impl Writer {
         }
         opened.size_bytes += bytes.len() as u64;
         if self.size_max > 0 && opened.size_bytes >= self.size_max {
-            self.file = None;
-            put_aside(&path)?;
+            let rotated = put_aside(&path);
+            self.note_rotation(&path, rotated);
         }
         Ok(())
+    }
+
+    /// A file that can't be put aside goes on growing: its lines are there, so they are not lost.
+    fn note_rotation(&mut self, path: &Path, rotated: io::Result<()>) {
+        match rotated {
+            Ok(()) => {
+                self.file = None;
+                self.grows = false;
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.grows, true) {
+                    let path = path.display();
+                    announce(&format!(
+                        "the access log {path} grows over its size, it can't be renamed: {error}"
+                    ));
+                }
+            }
+        }
     }
 
     fn note_failure(&mut self, lines: u64, error: &io::Error) {
@@ -184,7 +204,7 @@ mod tests {
 
     fn writer(path: &Path, size_max: u64) -> Writer {
         let target = AccessTarget::File(path.to_owned());
-        Writer { target, size_max, file: None, lost: 0, has_failed: false }
+        Writer { target, size_max, file: None, lost: 0, has_failed: false, grows: false }
     }
 
     fn text(path: &Path) -> String {
@@ -206,6 +226,24 @@ mod tests {
             writer.write(format!("a{number}\n").as_bytes()).expect("written");
         }
         assert_eq!((aside(1), aside(4), aside(5)), ("a8\na9\n".into(), "a2\na3\n".into(), String::new()));
+    }
+
+    #[test]
+    fn a_file_that_can_not_be_put_aside_grows_and_loses_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("access.log");
+        // A folder is where the oldest file should go.
+        let in_the_way = folder.path().join("access.log.4");
+        std::fs::create_dir(&in_the_way).expect("a folder");
+        std::fs::write(folder.path().join("access.log.3"), b"old\n").expect("a file");
+        let mut writer = writer(&path, 4);
+        for number in 0..4 {
+            writer.write(format!("a{number}\n").as_bytes()).expect("written");
+        }
+        assert_eq!((text(&path).as_str(), writer.grows), ("a0\na1\na2\na3\n", true));
+        std::fs::remove_dir(&in_the_way).expect("removed");
+        writer.write(b"a4\n").expect("written");
+        assert_eq!((text(&path).as_str(), writer.grows), ("", false));
     }
 
     #[test]
