@@ -13,11 +13,9 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Steps that may run beside those of other lanes, in the order in which they run within their own.
-pub(super) type Lane = &'static [&'static str];
-
 /// Runs the lanes at the same time with `program`, which is this one; the error names the steps that failed.
-pub(super) fn run(program: &Path, lanes: &[Lane], arguments: &TestArguments) -> Outcome<()> {
+/// A lane is steps that may run beside those of the others, in the order in which they run.
+pub(super) fn run(program: &Path, lanes: &[Vec<&str>], arguments: &TestArguments) -> Outcome<()> {
     let logs = workspace::Scratch::create("suite")?;
     let work = Lanes {
         program,
@@ -46,7 +44,7 @@ struct Lanes<'a> {
 
 impl Lanes<'_> {
     /// The step that failed, if one did.
-    fn run_lane(&self, lane: Lane) -> Option<String> {
+    fn run_lane(&self, lane: &[&str]) -> Option<String> {
         for step in lane {
             if self.has_failed.load(Ordering::Relaxed) {
                 return None;
