@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use storage_client::{
-    AccountAddress, BlobClient, BlobQuery, BlobWrite, ContainerClient, ListedBlob, Settings, StorageAccount,
-    Surroundings,
+    AccountAddress, BlobClient, BlobCondition, BlobQuery, BlobWrite, ContainerClient, IfMatch, ListedBlob,
+    Settings, StorageAccount, Surroundings,
 };
 use tokio::sync::{Mutex, mpsc};
 
@@ -264,7 +264,7 @@ async fn write(source: &BlobClient, target: &BlobClient, name: &str) -> Result<(
     }
     // So that a later copy knows it again.
     upload.set_content_md5(md5.clone());
-    upload.finish().await?;
+    let etag = upload.finish().await?;
     let mut read = Md5::new();
     let mut download = target.download(None).await?;
     while let Some(part) = download.part().await? {
@@ -272,7 +272,11 @@ async fn write(source: &BlobClient, target: &BlobClient, name: &str) -> Result<(
     }
     let found = STANDARD.encode(read.finalize());
     if found != md5 {
-        let what = format!("{name}: the target has bytes with the MD5 {found}, not {md5}: copy it again");
+        // By its size and MD5 the next copy would take it for whole.
+        target.delete(&BlobCondition::Match(IfMatch::ETag(etag)), false).await?;
+        let what = format!(
+            "{name}: the target had bytes with the MD5 {found}, not {md5}, and is deleted; copy it again"
+        );
         return Err(ToolError::Refused(what));
     }
     Ok(())

@@ -70,6 +70,11 @@ impl Mapping {
         self.set.is_empty() && self.drop.is_empty()
     }
 
+    /// Whether entities get other keys.
+    pub(crate) fn sets_keys(&self) -> bool {
+        self.set.iter().any(|(name, _)| matches!(name.as_str(), "PartitionKey" | "RowKey"))
+    }
+
     /// The entity as it is written; an error says what is missing.
     pub(crate) fn apply(&self, row: &Row<'_>) -> Result<Entity, String> {
         let mut json = Vec::new();

@@ -89,7 +89,14 @@ pub async fn drain(
     let mut output = match disk.exists(file).await.map_err(failed)? {
         true => {
             let found = disk.open(file, OpenMode::Read).await.map_err(failed)?;
-            Output::resume(&*disk, file, found.size().await.map_err(failed)?).await?
+            let size = found.size().await.map_err(failed)?;
+            let mut output = Output::resume(&*disk, file, size).await?;
+            // A run that was killed leaves half a line. Its message is in the queue yet; the next one, which is
+            // deleted there, has a line of its own.
+            if size > 0 && *found.read_at(size - 1, 1).await.map_err(failed)? != *b"\n" {
+                output.append(b"\n".to_vec()).await?;
+            }
+            output
         }
         false => Output::create(&*disk, file).await?,
     };

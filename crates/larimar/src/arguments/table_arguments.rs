@@ -66,7 +66,7 @@ pub(crate) struct ReachArguments {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SelectionArguments {
     /// Only entities that match, as a query's $filter says it: "Score gt 5 and Name eq 'x'"
-    #[arg(long, value_name = "FILTER")]
+    #[arg(long, value_name = "FILTER", value_parser = parse_filter)]
     pub(crate) filter: Option<String>,
 
     /// Only entities of this partition
@@ -111,7 +111,7 @@ pub(crate) struct ExportArguments {
     pub(crate) format: Option<FileFormat>,
 
     /// Only entities that match, as a query's $filter says it
-    #[arg(long, value_name = "FILTER")]
+    #[arg(long, value_name = "FILTER", value_parser = parse_filter)]
     pub(crate) filter: Option<String>,
 
     /// Only these properties, separated by commas, beside the keys
@@ -262,4 +262,30 @@ pub(crate) struct DeleteArguments {
     /// Count what would be deleted, and delete nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// A service takes an empty filter for one that everything matches: a variable that a script did not set would
+/// delete a table.
+fn parse_filter(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() {
+        true => Err("it is empty; say what matches, or leave it out".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_filter_is_none() {
+        assert!(parse_filter("").is_err() && parse_filter(" \t").is_err());
+        assert_eq!(parse_filter("A eq 1"), Ok("A eq 1".to_owned()));
+        let words = ["larimar", "--filter", ""];
+        assert!(
+            <SelectionArguments as clap::Args>::augment_args(clap::Command::new("x"))
+                .try_get_matches_from(words)
+                .is_err()
+        );
+    }
 }

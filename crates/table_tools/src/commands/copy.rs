@@ -59,11 +59,14 @@ struct CopyState {
 /// Copies a table, or goes on with a copy that was stopped.
 pub async fn copy(plan: &CopyPlan, environment: &mut ToolEnvironment<'_>) -> Result<Copied, ToolError> {
     let (from, connections) = (&plan.from, plan.from.connections);
-    if from.place.url() == plan.to.url() && plan.mapping.is_empty() {
-        return Err(ToolError::refused("a table is not copied onto itself; give --set, or another table"));
+    if from.place.url() == plan.to.url() && (plan.mapping.is_empty() || plan.mapping.sets_keys()) {
+        let what = "a table is not copied onto itself: a copy with other keys would read what it writes; give \
+                    another table, or --set of properties only";
+        return Err(ToolError::refused(what));
     }
-    let state =
-        plan.state.as_ref().map(|path| StateFile::new(environment.disk.clone(), path.clone(), plan.work()));
+    // A dry run has none: it would end that of a copy that goes on.
+    let state = plan.state.as_ref().filter(|_| !plan.is_dry);
+    let state = state.map(|path| StateFile::new(environment.disk.clone(), path.clone(), plan.work()));
     let mut kept: Option<CopyState> = None;
     if let Some(state) = &state {
         if plan.restarts {
@@ -97,7 +100,7 @@ pub async fn copy(plan: &CopyPlan, environment: &mut ToolEnvironment<'_>) -> Res
     let clock = environment.surroundings.clock.clone();
     let scan = Scan::new(Book { ledger, output: None }, request, clock, environment.stop.clone());
     let (scan, table) = (Arc::new(scan), from.place.client(&environment.surroundings, connections));
-    let mut keeper = StateKeeper { state: state.clone().filter(|_| !plan.is_dry) };
+    let mut keeper = StateKeeper { state: state.clone() };
     let ran = run("copying", &scan, &table, sinks, environment, &mut keeper).await;
     let read = scan.book.lock().await.ledger.rows;
     match ran {

@@ -81,6 +81,11 @@ impl RecordFile {
             file.read_head().await?;
         }
         if at > file.at {
+            if at > size_bytes {
+                let path = &file.path;
+                let what = format!("{path} has {size_bytes} bytes, and its state says {at}: it was changed");
+                return Err(ToolError::Refused(what));
+            }
             (file.at, file.number) = (at, number);
         }
         Ok(file)
