@@ -19,7 +19,7 @@ use crate::course::observe::mapping_of;
 use crate::error::MoveError;
 use crate::log::state::Move;
 use crate::rows::side::Side;
-use shard_backend::{BATCH_ROWS_MAX, Fence, RowKey, Shardlet, TableSchema};
+use shard_backend::{BATCH_ROWS_MAX, BackendError, Fence, RowKey, Shardlet, TableSchema};
 use shard_map::{Catalog, Change, Epoch, MapChange, MappingId, Name, ShardMap};
 use std::collections::BTreeSet;
 
@@ -134,9 +134,14 @@ impl Mover {
             Err(why) => return Ok(Err(why)),
         };
         let [_, other] = &pair.sides;
-        // Refused: another move or repair has claimed it since.
-        if let Err(error) = other.backend.claim(&other.shardlet, pair.claim).await {
-            return Ok(Err(error.to_string()));
+        // Refused: another move or repair has claimed it since. Any other error ends the repair with the
+        // mapping frozen: what a former repair has under way there is not ended.
+        match other.backend.claim(&other.shardlet, pair.claim).await {
+            Ok(()) => {}
+            Err(error @ (BackendError::Claimed { .. } | BackendError::Released { .. })) => {
+                return Ok(Err(error.to_string()));
+            }
+            Err(error) => return Err(error.into()),
         }
         if other.backend.capabilities().fence == Fence::Expires {
             let wait = self.settings.expires_after.saturating_add(self.settings.clock_bound);
