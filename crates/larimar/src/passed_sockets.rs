@@ -4,6 +4,7 @@
 //! What always holds: only sockets that were passed to this very process are taken, each for one service;
 //! what has no name of a service is a mistake that ends the start.
 
+use rustix::net::sockopt::socket_acceptconn;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 use std::ffi::OsString;
 use std::io;
@@ -93,8 +94,11 @@ fn names_of(
 fn socket_of(fd: RawFd) -> io::Result<TcpListener> {
     let own = pidfd_open(getpid(), PidfdFlags::empty())?;
     let listener = TcpListener::from(pidfd_getfd(&own, fd, PidfdGetfdFlags::empty())?);
-    // Of what is no socket of TCP it fails.
+    // Of what is no socket of an address it fails.
     listener.local_addr()?;
+    if !socket_acceptconn(&listener)? {
+        return Err(io::Error::other("it does not listen; use ListenStream= and Accept=no"));
+    }
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
@@ -129,6 +133,13 @@ mod tests {
                 (found, expected) => panic!("{found:?} {expected:?}"),
             }
         }
+    }
+
+    #[test]
+    fn what_does_not_listen_is_refused() {
+        let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let error = socket_of(datagrams.as_raw_fd()).expect_err("refused").to_string();
+        assert!(error.contains("it does not listen"), "{error}");
     }
 
     #[test]

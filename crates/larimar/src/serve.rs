@@ -4,6 +4,7 @@
 use crate::access_log::AccessLogs;
 use crate::admin::{AdminError, AdminSide, Handles, Layers, Readiness};
 use crate::arguments::{OauthMode, VERSION};
+use crate::configuration::is_loopback;
 use crate::configuration::memory_shares::limits_for;
 use crate::configuration::{
     ADMIN_PORT_FLAG, BLOB_PORT_FLAG, Configuration, QUEUE_PORT_FLAG, Storage, TABLE_PORT_FLAG,
@@ -311,6 +312,7 @@ fn listen(
     let bind = || {
         if let Some(passed) = passed {
             let bound = passed.local_addr()?;
+            check_reach(bound, address)?;
             return Ok((TcpListener::from_std(passed)?, bound));
         }
         let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
@@ -322,6 +324,17 @@ fn listen(
         Ok((listener, bound))
     };
     bind().map_err(|error| ServeError::Listen { flag, address, error })
+}
+
+/// A socket that was passed is reached by no more than `--host` allows: short keys are refused by that.
+fn check_reach(bound: SocketAddr, configured: SocketAddr) -> std::io::Result<()> {
+    match is_loopback(bound.ip()) || !is_loopback(configured.ip()) {
+        true => Ok(()),
+        false => Err(std::io::Error::other(format!(
+            "the socket that was passed listens on {bound}, where other machines reach it; give its address \
+             with --host, too"
+        ))),
+    }
 }
 
 /// The bounds of requests. First the process gets all the file descriptors it can have.

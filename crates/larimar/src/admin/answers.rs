@@ -145,14 +145,14 @@ impl Admin {
                 };
                 let (readiness, metrics) = (&*self.readiness, &self.metrics);
                 let call = Call { body, readiness, metrics, tokens, version: self.version };
+                let what = format!("{} {}", endpoint.method, endpoint.path);
+                // Before it: whoever asked may be gone when it ends, and this with it.
+                if let Some(role) = role.filter(|_| endpoint.method != "GET") {
+                    self.audit.note_change(role, peer, &what, "begins");
+                }
                 let (answer, words) = api.answer(endpoint.route, call).await;
                 if let (Some(role), Some(words)) = (role, words) {
-                    self.audit.note_change(
-                        role,
-                        peer,
-                        &format!("{} {}", endpoint.method, endpoint.path),
-                        &words,
-                    );
+                    self.audit.note_change(role, peer, &what, &words);
                 }
                 answer
             }

@@ -1,5 +1,5 @@
-//! The audit log: a line of the log for each change that somebody made on the admin side, and for each try
-//! that was refused.
+//! The audit log: a line of the log when somebody begins a change on the admin side, one for what came of it,
+//! and one for wrong tokens.
 //!
 //! What always holds: a line is logged whatever the level is, and holds no token.
 

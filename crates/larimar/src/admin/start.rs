@@ -8,7 +8,7 @@ use super::api::{Api, Handles};
 use super::listener::AdminListener;
 use super::readiness::Readiness;
 use super::token_store::{TOKEN_FILE_NAME, TokenStore};
-use crate::configuration::{ADMIN_PORT_FLAG, AdminAddress, Configuration, Storage};
+use crate::configuration::{ADMIN_PORT_FLAG, AdminAddress, Configuration, Storage, is_loopback};
 use crate::output::report::AdminPlace;
 use base::Environment;
 use std::io::ErrorKind;
@@ -61,6 +61,11 @@ impl AdminSide {
             Err(error) => return Err(AdminError::Listen { address, error }),
         };
         let address = listener.address();
+        if beyond.is_none() && !is_loopback(address.ip()) {
+            let why = "the socket that was passed is reached by other machines; pass one of this machine, or give \
+                       --admin-host and --tls-cert, too";
+            return Err(AdminError::Listen { address, error: std::io::Error::other(why) });
+        }
         let identity = configuration.tls.as_ref().filter(|_| beyond.is_some());
         let identity = identity.map(|certificate| certificate.identity.clone());
         let is_encrypted = identity.is_some();
@@ -74,7 +79,7 @@ impl AdminSide {
         };
         let side = AdminSide { admin, address, is_encrypted, token_file, is_token_file_passing };
         // In a folder that is yet to be laid out nothing may lie before that.
-        if side.token_file.exists() {
+        if side.is_token_file_passing || side.token_file.exists() {
             side.take_tokens();
         }
         Ok(Some(side))
@@ -82,7 +87,11 @@ impl AdminSide {
 
     /// Reads the tokens, or makes them.
     fn take_tokens(&self) {
-        match TokenStore::open(&self.token_file) {
+        let tokens = match self.is_token_file_passing {
+            true => TokenStore::create(&self.token_file),
+            false => TokenStore::open(&self.token_file),
+        };
+        match tokens {
             Ok(tokens) => self.admin.note_tokens(tokens),
             Err(error) => tracing::warn!(
                 "there are no tokens for the admin side, so nothing can be changed there: {}: {error}",

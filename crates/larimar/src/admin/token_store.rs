@@ -43,15 +43,18 @@ impl TokenStore {
                 }
                 Tokens::parse(&text).map_err(|mistake| io::Error::new(ErrorKind::InvalidData, mistake))?
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                let mut random = [[0; TOKEN_SIZE_BYTES]; ROLES.len()];
-                random.iter_mut().try_for_each(fill_random)?;
-                let tokens = Tokens::of_random(&random);
-                write(path, &tokens)?;
-                tokens
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => return TokenStore::create(path),
             Err(error) => return Err(error),
         };
+        Ok(TokenStore { path: path.to_owned(), tokens: Mutex::new(tokens) })
+    }
+
+    /// Makes tokens, whatever is there: in a folder of everybody's that may be another user's file.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let mut random = [[0; TOKEN_SIZE_BYTES]; ROLES.len()];
+        random.iter_mut().try_for_each(fill_random)?;
+        let tokens = Tokens::of_random(&random);
+        write(path, &tokens)?;
         Ok(TokenStore { path: path.to_owned(), tokens: Mutex::new(tokens) })
     }
 
@@ -99,12 +102,27 @@ fn write(path: &Path, tokens: &Tokens) -> io::Result<()> {
     file.write_all(tokens.text().as_bytes())?;
     file.sync_all()?;
     std::fs::rename(&new, path)?;
-    File::open(folder_of(path))?.sync_all()
+    // From here on the file has them, so they are in force; only a power loss can bring the former ones back.
+    if let Err(error) = File::open(folder_of(path)).and_then(|folder| folder.sync_all()) {
+        tracing::warn!("{}: its folder can't be synced: {error}", path.display());
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_somebody_else_has_laid_there_is_not_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(TOKEN_FILE_NAME);
+        let theirs = TokenStore::create(&path).expect("made");
+        let token = theirs.rotate(Role::Admin).expect("rotated");
+        let ours = TokenStore::create(&path).expect("made");
+        assert_eq!((theirs.role_of(&token), ours.role_of(&token)), (Some(Role::Admin), None));
+        assert_eq!(std::fs::metadata(&path).expect("a file").mode() & 0o777, OWN_FILE_MODE);
+    }
 
     #[test]
     fn the_file_is_made_once_kept_and_rotated() {

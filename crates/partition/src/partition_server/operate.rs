@@ -44,10 +44,14 @@ impl PartitionServer {
     /// See `Partitions`.
     pub(crate) async fn flush_now(&self, table: ObjectTable, id: Option<u64>) -> Result<u64, PartitionError> {
         let ranges = self.chosen(table, id);
+        let mut failed = None;
         for range in &ranges {
-            range.flush_all().await?;
+            self.check_space()?;
+            if let Err(error) = range.flush_all().await {
+                failed = failed.or(Some(error));
+            }
         }
-        Ok(ranges.len() as u64)
+        failed.map_or(Ok(ranges.len() as u64), Err)
     }
 
     /// See `Partitions`.
@@ -86,6 +90,12 @@ impl PartitionServer {
         id: u64,
     ) -> Result<bool, PartitionError> {
         let Some(range) = self.chosen(table, Some(id)).pop() else { return Ok(false) };
+        let range_count_max = self.shared.settings.range_count_max;
+        if self.range_count() >= range_count_max {
+            let why = format!("there are {range_count_max} ranges already, which is the setting's most");
+            return Err(PartitionError::Unavailable(why));
+        }
+        self.check_space()?;
         // What is in memory only has no weight.
         range.flush_all().await?;
         let chosen = choose_split_key(range.weighted_keys().await?, range.range());
@@ -93,6 +103,18 @@ impl PartitionServer {
         match chosen {
             None => Ok(false),
             Some(key) => self.change_ranges(table, Change::Split(RowKey::from_bytes(key))).await,
+        }
+    }
+
+    /// A full disk is left to the background, which writes where that frees more than it takes; a server that
+    /// stops is left alone.
+    fn check_space(&self) -> Result<(), PartitionError> {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(PartitionError::Unavailable("the server is stopping".to_owned()));
+        }
+        match self.shared.streams.is_scarce() {
+            true => Err(PartitionError::DiskFull),
+            false => Ok(()),
         }
     }
 

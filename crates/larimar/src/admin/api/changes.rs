@@ -8,7 +8,7 @@ use super::{Api, Call, Done};
 use crate::admin::route::Answer;
 use crate::admin::sampled::TABLES_BY_NAME;
 use crate::admin::tokens::Role;
-use crate::output::log::parse_levels;
+use crate::output::log::{announce, parse_levels};
 use base::BoxFuture;
 use partition::{ObjectTable, PartitionError, Partitions};
 use serde_json::{Value, json};
@@ -130,8 +130,15 @@ impl Api {
         let task = async move {
             let outcome = work.await;
             drop(permit);
-            // Who has gone does not want it.
-            let _ = reply.send(outcome);
+            // Nobody waits for it any more.
+            match reply.send(outcome) {
+                Ok(()) => {}
+                Err(Ok(Some((_, words)))) => {
+                    announce(&format!("admin side: what was begun has ended: {words}"))
+                }
+                Err(Ok(None)) => announce("admin side: what was begun has ended: there is no such range"),
+                Err(Err(error)) => announce(&format!("admin side: what was begun has failed: {error}")),
+            }
         };
         if let Err(error) = self.spawner.spawn_dedicated("admin-work", Box::pin(task)) {
             return Err(Answer::error(503, "no_thread", &format!("no thread can be started: {error}")));
