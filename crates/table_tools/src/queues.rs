@@ -91,8 +91,8 @@ pub async fn drain(
             let found = disk.open(file, OpenMode::Read).await.map_err(failed)?;
             let size = found.size().await.map_err(failed)?;
             let mut output = Output::resume(&*disk, file, size).await?;
-            // A run that was killed leaves half a line. Its message is in the queue yet; the next one, which is
-            // deleted there, has a line of its own.
+            // A run that was killed leaves half a line. Its message is in the queue yet; the next one, which
+            // is deleted there, has a line of its own.
             if size > 0 && *found.read_at(size - 1, 1).await.map_err(failed)? != *b"\n" {
                 output.append(b"\n".to_vec()).await?;
             }

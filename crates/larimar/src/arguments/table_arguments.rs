@@ -264,8 +264,8 @@ pub(crate) struct DeleteArguments {
     pub(crate) dry_run: bool,
 }
 
-/// A service takes an empty filter for one that everything matches: a variable that a script did not set would
-/// delete a table.
+/// A service takes an empty filter for one that everything matches: a variable that a script did not set
+/// would delete a table.
 fn parse_filter(text: &str) -> Result<String, String> {
     match text.trim().is_empty() {
         true => Err("it is empty; say what matches, or leave it out".to_owned()),
