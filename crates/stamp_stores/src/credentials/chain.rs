@@ -63,10 +63,10 @@ impl Search {
         headers: Vec<(HeaderName, HeaderValue)>,
         body: Bytes,
     ) -> Result<Bytes, FetchError> {
-        let (path, query) = url.split_once('?').map_or((url, None), |(path, query)| (path, Some(query)));
-        let endpoint = Endpoint::parse(path).map_err(FetchError::Broken)?;
-        let path = if endpoint.path.is_empty() { "/" } else { &endpoint.path };
-        let target = query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
+        let endpoint = Endpoint::parse(url.split('?').next().unwrap_or(url)).map_err(FetchError::Broken)?;
+        // As it is written: an endpoint has no slash at its end.
+        let behind_scheme = url.split_once("://").map_or("", |(_, rest)| rest);
+        let target = behind_scheme.find('/').map_or("/", |at| &behind_scheme[at..]).to_owned();
         let connections = ConnectionSettings {
             connections_max: 1,
             idle_for: Duration::ZERO,

@@ -58,9 +58,9 @@ fn parse_bucket(rest: &str) -> Result<ObjectStoreUrl, String> {
     if prefix.len() > PREFIX_SIZE_BYTES_MAX {
         return Err(format!("its prefix has more than {PREFIX_SIZE_BYTES_MAX} bytes"));
     }
-    let is_kept = |character: char| character.is_ascii_alphanumeric() || "-_.=/".contains(character);
-    let is_segment = |segment: &str| !matches!(segment, "" | "." | "..");
-    if !prefix.is_empty() && !(prefix.chars().all(is_kept) && prefix.split('/').all(is_segment)) {
+    let is_kept = |character: char| character.is_ascii_alphanumeric() || "-_.=".contains(character);
+    let is_segment = |segment: &str| !matches!(segment, "" | "." | "..") && segment.chars().all(is_kept);
+    if !prefix.is_empty() && !prefix.split('/').all(is_segment) {
         return Err(
             "its prefix is not of letters, digits, '-', '_', '.' and '=' between single slashes".to_owned()
         );

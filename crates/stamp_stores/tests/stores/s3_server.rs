@@ -92,10 +92,11 @@ impl S3Server {
                 let (state, tls) = (shared.clone(), tls.clone());
                 tokio::spawn(async move {
                     match tls {
-                        Some(tls) => match tls.accept(socket).await {
-                            Ok(socket) => serve(TokioIo::new(socket), state).await,
-                            Err(_) => {}
-                        },
+                        Some(tls) => {
+                            if let Ok(socket) = tls.accept(socket).await {
+                                serve(TokioIo::new(socket), state).await;
+                            }
+                        }
                         None => serve(TokioIo::new(socket), state).await,
                     }
                 });
