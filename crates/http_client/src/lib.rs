@@ -1,8 +1,8 @@
 //! What clients of HTTP services share: endpoints, pooled connections, TLS, proxies, bodies of answers, and
 //! XML of answers as small trees.
 //!
-//! `storage_client` and `stamp_stores` build requests, sign them and read answers; what is below that is here,
-//! once.
+//! `storage_client` and `stamp_stores` build requests, sign them and read answers; what is below that is
+//! here, once.
 //!
 //! What always holds:
 //!

@@ -3,8 +3,8 @@
 //! What always holds: the token goes to an address over TLS, or to one on this machine or its platform.
 
 use crate::credentials::Found;
-use crate::credentials::chain::Search;
 use crate::credentials::json_document::read_document;
+use crate::credentials::search::Search;
 use crate::exchange::hidden;
 use bytes::Bytes;
 use http_client::Endpoint;

@@ -3,7 +3,8 @@
 //! What always holds: at most one search is under way; while what is held is good nobody waits for a search;
 //! after one that failed the next begins no sooner than [`FAILURE_FOR`] later.
 
-use crate::credentials::chain::{Search, search};
+use crate::credentials::chain::search;
+use crate::credentials::search::Search;
 use crate::credentials::{Credentials, Found};
 use crate::surroundings::StoreSurroundings;
 use base::Ticks;

@@ -1,8 +1,8 @@
 //! Credentials of the machine, from its own metadata service, version 2.
 
 use crate::credentials::Found;
-use crate::credentials::chain::Search;
 use crate::credentials::json_document::read_document;
+use crate::credentials::search::Search;
 use crate::exchange::hidden;
 use bytes::Bytes;
 use hyper::Method;

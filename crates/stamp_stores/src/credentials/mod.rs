@@ -4,12 +4,12 @@
 //! | order | file | what has to be set |
 //! |---|---|---|
 //! | 1 | `environment.rs` | `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN` |
-//! | 2 | `profile.rs` | `AWS_PROFILE`, `AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials` with `[default]` |
+//! | 2 | `profile.rs` | `AWS_PROFILE`, `AWS_SHARED_CREDENTIALS_FILE`, or `~/.aws/credentials` |
 //! | 3 | `web_identity.rs` | `AWS_WEB_IDENTITY_TOKEN_FILE` and `AWS_ROLE_ARN` |
 //! | 4 | `container.rs` | `AWS_CONTAINER_CREDENTIALS_RELATIVE_URI` or `…_FULL_URI` |
 //! | 5 | `instance.rs` | nothing: the machine's own, unless `AWS_EC2_METADATA_DISABLED` |
 //!
-//! `chain.rs` looks in this order, `held.rs` keeps what it finds.
+//! `chain.rs` looks in this order by the requests of `search.rs`, `held.rs` keeps what it finds.
 //!
 //! What always holds: a source that is set up and does not work is an error, and no other is tried in its
 //! place.
@@ -21,6 +21,7 @@ pub(crate) mod held;
 pub(crate) mod instance;
 pub(crate) mod json_document;
 pub(crate) mod profile;
+pub(crate) mod search;
 pub(crate) mod web_identity;
 
 use crate::secret::Secret;

@@ -1,7 +1,7 @@
 //! Credentials of a role, for a token that a platform keeps in a file, from the security token service
 //! (`AssumeRoleWithWebIdentity`).
 
-use crate::credentials::chain::{FetchError, Search};
+use crate::credentials::search::{FetchError, Search};
 use crate::credentials::{Credentials, Found};
 use crate::s3::answers::error_code;
 use crate::s3::signature::encode_query;

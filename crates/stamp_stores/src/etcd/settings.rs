@@ -13,8 +13,8 @@ const IDLE_FOR: Duration = Duration::from_secs(60);
 const CONNECT_FOR: Duration = Duration::from_secs(1);
 /// The longest wait for the answer to a read, before the next member is tried.
 const READ_FOR: Duration = Duration::from_secs(2);
-/// The longest wait for the answer to a transaction: a change of the leader takes less than 2 s. It is not sent
-/// again here.
+/// The longest wait for the answer to a transaction: a change of the leader takes less than 2 s. It is not
+/// sent again here.
 const COMMIT_FOR: Duration = Duration::from_secs(4);
 /// The longest wait for a change; shorter than [`stamp_streams::TRY_FOR`].
 const WAIT_FOR: Duration = Duration::from_secs(4);

@@ -1,8 +1,8 @@
 //! Objects in a folder of a file system that all processes share: a local one, or one of the network.
 //!
-//! What always holds: each operation runs on a thread of its own, because a file system may block for long, and
-//! there are never more than [`OPERATIONS_MAX`]; one that its caller gave up goes on to its end, so what it
-//! was to do may be done yet. What the files are is in `folder_files.rs`.
+//! What always holds: each operation runs on a thread of its own, because a file system may block for long,
+//! and there are never more than [`OPERATIONS_MAX`]; one that its caller gave up goes on to its end, so
+//! what it was to do may be done yet. What the files are is in `folder_files.rs`.
 
 use crate::error::OpenError;
 use crate::objects::folder_files::FolderFiles;

@@ -5,11 +5,11 @@
 //! FOLDER/.partial/<32 hex>         one that is being written; linked to its name when it is whole and synced
 //! ```
 //!
-//! What always holds: a name never has less than its whole content, whenever the machine stops; *created* and
-//! *refused* are answered only when the object's name is durable; the folder is held open, so that one that is
-//! unmounted is an error and not an empty store; once a sync of a folder has failed nothing is created any
-//! more, because what a later sync says is worth nothing (Rebello et al., "Can Applications Recover from fsync
-//! Failures?", USENIX ATC 2020).
+//! What always holds: a name never has less than its whole content, whenever the machine stops; *created*
+//! and *refused* are answered only when the object's name is durable; the folder is held open, so that one
+//! that is unmounted is an error and not an empty store; once a sync of a folder has failed nothing is
+//! created any more, because what a later sync says is worth nothing (Rebello et al., "Can Applications
+//! Recover from fsync Failures?", USENIX ATC 2020).
 
 use crate::objects::folder_names::{PARTIAL, check_name, may_hold, sort_entries};
 use base::Random;

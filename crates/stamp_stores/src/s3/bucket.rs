@@ -1,7 +1,8 @@
 //! A bucket: signed requests, one try each.
 //!
-//! What always holds: a request is signed with credentials that have not ended, at the instant it is sent; over
-//! TLS its body is not hashed, because the connection guards it and parts have a checksum of their own.
+//! What always holds: a request is signed with credentials that have not ended, at the instant it is sent;
+//! over TLS its body is not hashed, because the connection guards it and parts have a checksum of their
+//! own.
 
 use crate::credentials::held::CredentialSource;
 use crate::error::OpenError;

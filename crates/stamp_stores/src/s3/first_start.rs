@@ -1,9 +1,9 @@
 //! Whether a bucket keeps or removes objects by itself, looked at when a stamp starts for the first time.
 //!
-//! A bucket with versions keeps what a stamp deletes, for ever; one with life-cycle rules removes what a stamp
-//! needs. Both are refused. Where the store does not know the question, or the credentials may not ask it, the
-//! stamp starts with a warning: the probe has shown that a name is created once, few credentials have rights
-//! on the bucket itself, and a refusal would only make people widen them.
+//! A bucket with versions keeps what a stamp deletes, for ever; one with life-cycle rules removes what a
+//! stamp needs. Both are refused. Where the store does not know the question, or the credentials may not
+//! ask it, the stamp starts with a warning: the probe has shown that a name is created once, few
+//! credentials have rights on the bucket itself, and a refusal would only make people widen them.
 
 use crate::error::OpenError;
 use crate::s3::answers::{ERROR_SIZE_BYTES_MAX, error_code, shown};

@@ -1,8 +1,8 @@
 //! A bucket as a store of objects.
 //!
-//! What always holds: an object is put with `If-None-Match: *` and its length, in one request; the answer to
-//! that is [`stamp::put_answer`] of its status, but for credentials that ended on the way, which prove nothing
-//! about the object and are unknown.
+//! What always holds: an object is put with `If-None-Match: *` and its length, in one request; the answer
+//! to that is [`stamp::put_answer`] of its status, but for credentials that ended on the way, which prove
+//! nothing about the object and are unknown.
 
 use crate::s3::answers::{
     ERROR_SIZE_BYTES_MAX, delete_answer, error_code, is_expired, list_page, read_error, read_lost, shown,

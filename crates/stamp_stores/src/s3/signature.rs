@@ -4,7 +4,8 @@
 //! canonical request   METHOD \n path \n query \n header:value\n… \n names of headers \n hash of the body
 //! string to sign      AWS4-HMAC-SHA256 \n instant \n scope \n hex SHA-256 of the canonical request
 //! scope               YYYYMMDD/region/s3/aws4_request
-//! key                 HMAC of date, region, "s3", "aws4_request", one keyed by the other, first by "AWS4" + secret
+//! key                 HMAC of date, region, "s3", "aws4_request", each keyed by the one before; the first
+//!                     by "AWS4" and the secret
 //! ```
 //!
 //! What always holds: the same request at the same instant has the same signature; no key is in an output but

@@ -273,7 +273,7 @@ async fn a_user_logs_in() {
     assert_eq!(read(&*store, &[one("k")]).await.entries[0].value, "3");
 }
 
-/// An etcd that refuses for good is not taken for one that may have done something, where that can be told.
+/// etcd refuses it for good, which the trait has no answer for: it is unknown, and nothing was done.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_too_long_changes_nothing() {
     let server = EtcdServer::start(1);

@@ -1,7 +1,7 @@
 //! A small server of S3's protocol in this process, with faults on purpose.
 //!
-//! What always holds: a request that a client must never send (a PUT without its condition or length, a body that
-//! is not what was signed) is answered 400 `BadRequest`, which no test expects.
+//! What always holds: a request that a client must never send (a PUT without its condition or length, a
+//! body that is not what was signed) is answered 400 `BadRequest`, which no test expects.
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -66,7 +66,8 @@ pub(crate) struct State {
     objects: Mutex<BTreeMap<String, Bytes>>,
     pub(crate) seen: Mutex<Vec<Seen>>,
     pub(crate) faults: Mutex<VecDeque<Fault>>,
-    /// Answers by method and path with query: of the bucket's settings, and of services that give credentials.
+    /// Answers by method and path with query: of the bucket's settings, and of services that give
+    /// credentials.
     pub(crate) fixed: Mutex<BTreeMap<String, (u16, String)>>,
 }
 

@@ -1,8 +1,8 @@
 //! Whether an object store can carry a stamp.
 //!
-//! What always holds: a store passes only if of racing creations of one name exactly one has succeeded, and its
-//! content is what is read. An answer that leaves it open is no failure: the same is sent again, as a stamp
-//! does.
+//! What always holds: a store passes only if of racing creations of one name exactly one has succeeded, and
+//! its content is what is read. An answer that leaves it open is no failure: the same is sent again, as a
+//! stamp does.
 
 use crate::error::StampError;
 use crate::stores::store_error::StoreError;

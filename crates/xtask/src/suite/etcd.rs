@@ -1,5 +1,5 @@
-//! etcd of Debian's packages, which the tests of a stamp's stores start and end themselves: installed where it
-//! is missing, by root.
+//! etcd of Debian's packages, which the tests of a stamp's stores start and end themselves: installed where
+//! it is missing, by root.
 
 use crate::Outcome;
 use crate::programs::install_packages;
