@@ -18,6 +18,7 @@ mod model;
 mod programs;
 mod shard;
 mod simulation;
+mod stamp;
 mod suite;
 mod tidy;
 mod workspace;
@@ -69,6 +70,9 @@ enum Chore {
     Sim(simulation::SimulationArguments),
     /// Moves between real shards of all kinds under writers, with movers that are killed at every step.
     Shard(shard::ShardArguments),
+    /// Faults of a stamp of three processes under load, on etcd and Ceph of Debian's packages or a folder: nothing
+    /// acknowledged is lost, nothing stale is read, and it serves again in time.
+    Stamp(Box<stamp::StampArguments>),
     /// Every state of a small stamp of several processes, and planted faults that must be found.
     Model(model::ModelArguments),
     /// The bare HTTP server that `bench` compares with (started by `bench`).
@@ -93,6 +97,7 @@ fn main() -> ExitCode {
         Chore::Alerts(arguments) => alerts::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
         Chore::Shard(arguments) => shard::run(&arguments),
+        Chore::Stamp(arguments) => stamp::run(*arguments),
         Chore::Model(arguments) => model::run(&arguments),
         Chore::BareServer(arguments) => bench::bare_server::run(&arguments),
     };
