@@ -150,18 +150,16 @@ impl Cluster {
 
     /// Waits until one serves, and answers which.
     pub(super) fn wait_until_served(&mut self) -> Outcome<usize> {
-        let mut serving = 0;
+        let mut serving = None;
         let waited = wait_for("a process serves", SERVING_WITHIN, || {
-            serving = self.serving().ok_or("none is ready")?;
-            Ok(true)
+            serving = self.serving();
+            // One that has ended will not come: the check below says why.
+            Ok(serving.is_some() || self.check().is_err())
         });
-        match waited {
-            Ok(_) => Ok(serving),
-            Err(error) => {
-                let said: Vec<_> = self.processes.iter().map(|process| process.service.said()).collect();
-                Err(format!("{error}; {}", said.join("\n")).into())
-            }
-        }
+        self.check()?;
+        let said: Vec<_> = self.processes.iter().map(|process| process.service.said()).collect();
+        waited.map_err(|error| format!("{error}; {}", said.join("\n")))?;
+        Ok(serving.ok_or("no process serves")?)
     }
 
     /// An error where a process has ended that should not have.

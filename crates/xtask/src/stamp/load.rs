@@ -78,12 +78,22 @@ impl Load {
         let mut writers = Vec::new();
         for number in 0..arguments.writers {
             let router = Router::new(Service::Table, &addresses.tables, number);
-            writers.push(Writer::new(&format!("w{number:02}"), rows, router, seed ^ number as u64));
+            writers.push(Writer::new(
+                &format!("w{number:02}"),
+                (rows, arguments.row_size),
+                router,
+                seed ^ number as u64,
+            ));
         }
         for (number, address) in addresses.tables.iter().enumerate() {
             let router = Router::new(Service::Table, &[*address], 0);
             let seed = seed ^ (1000 + number) as u64;
-            writers.push(Writer::new(&format!("d{number:02}"), DIRECT_ROWS, router, seed));
+            writers.push(Writer::new(
+                &format!("d{number:02}"),
+                (DIRECT_ROWS, arguments.row_size),
+                router,
+                seed,
+            ));
         }
         Load {
             addresses,

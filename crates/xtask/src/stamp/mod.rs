@@ -84,6 +84,9 @@ pub(crate) struct StampArguments {
     /// Rows before the first fault.
     #[arg(long, default_value_t = 1_000_000)]
     entities: usize,
+    /// Bytes of text in a row, which hardly compress.
+    #[arg(long, default_value_t = 700)]
+    row_size: usize,
     /// Blobs before the first fault.
     #[arg(long, default_value_t = 10_000)]
     blobs: usize,
@@ -94,7 +97,7 @@ pub(crate) struct StampArguments {
     #[arg(long, default_value_t = 20)]
     ranges: usize,
     /// A range of rows is split once it has more bytes than this.
-    #[arg(long, default_value = "24MiB")]
+    #[arg(long, default_value = "32MiB")]
     range_size: String,
     /// Few rows, blobs and messages, one kill and one pause, unless flags say otherwise.
     #[arg(long)]
@@ -144,9 +147,6 @@ impl StampArguments {
             }
             if !asked_for("--lease") {
                 self.lease = Duration::from_secs(4);
-            }
-            if !asked_for("--range-size") {
-                self.range_size = "256KiB".to_owned();
             }
         }
         self

@@ -7,8 +7,11 @@ use super::ledger::{Entry, Findings, Next, Problem};
 use super::router::{Request, Router, Sent};
 use super::timeline::Timeline;
 use crate::Outcome;
+use crate::client::content::content;
 use crate::client::http_client::Answer;
 use base::random::splitmix64;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -19,13 +22,13 @@ pub(super) const PARTITION_ROWS: usize = 100;
 const HOT_ROWS: u64 = 64;
 /// One change of so many goes to any row.
 const ANY_ROW_ONE_IN: u64 = 8;
-/// Bytes of text beside the value.
-const FILLER_SIZE_BYTES: usize = 200;
 const NO_CONTENT: (&str, &str) = ("Prefer", "return-no-content");
 
 /// What readers may know of a writer's rows.
 pub(super) struct Keys {
     name: String,
+    /// Bytes of text beside the value.
+    text_size_bytes: usize,
     /// Acknowledged, or seen by someone: no later read may answer less.
     floors: Vec<AtomicU32>,
     /// The greatest value that was ever sent.
@@ -33,9 +36,9 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    fn new(name: &str, count: usize) -> Self {
+    fn new(name: &str, count: usize, text_size_bytes: usize) -> Self {
         let numbers = || std::iter::repeat_with(|| AtomicU32::new(0)).take(count).collect();
-        Keys { name: name.to_owned(), floors: numbers(), sent: numbers() }
+        Keys { name: name.to_owned(), text_size_bytes, floors: numbers(), sent: numbers() }
     }
 
     fn partition(&self, index: usize) -> String {
@@ -49,10 +52,9 @@ impl Keys {
 
     pub(super) fn entity(&self, index: usize, value: u32) -> String {
         let (partition, row) = (self.partition(index), index % PARTITION_ROWS);
-        let filler = format!("{:08x}", value.wrapping_mul(0x9e37_79b9)).repeat(FILLER_SIZE_BYTES / 8);
-        format!(
-            "{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"{row:02}\",\"V\":{value},\"T\":\"{filler}\"}}"
-        )
+        let seed = (index as u64) << 32 | u64::from(value);
+        let text = STANDARD.encode(content(seed, self.text_size_bytes * 3 / 4));
+        format!("{{\"PartitionKey\":\"{partition}\",\"RowKey\":\"{row:02}\",\"V\":{value},\"T\":\"{text}\"}}")
     }
 
     /// What no later read of a row may answer less than.
@@ -103,9 +105,9 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Rows are none yet.
-    pub(super) fn new(name: &str, rows: usize, router: Router, seed: u64) -> Self {
+    pub(super) fn new(name: &str, (rows, row_size): (usize, usize), router: Router, seed: u64) -> Self {
         Writer {
-            keys: Arc::new(Keys::new(name, rows)),
+            keys: Arc::new(Keys::new(name, rows, row_size)),
             entries: vec![Entry::default(); rows],
             router,
             random: seed,
