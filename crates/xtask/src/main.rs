@@ -97,7 +97,7 @@ fn main() -> ExitCode {
         Chore::Alerts(arguments) => alerts::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
         Chore::Shard(arguments) => shard::run(&arguments),
-        Chore::Stamp(arguments) => stamp::run(*arguments),
+        Chore::Stamp(arguments) => stamp::run(&arguments),
         Chore::Model(arguments) => model::run(&arguments),
         Chore::BareServer(arguments) => bench::bare_server::run(&arguments),
     };

@@ -4,11 +4,11 @@
 //! store goes through proxies of its own, so that it alone can be cut off. In a rehearsal there is one ordinary
 //! process on a data folder, and the proxies stand between the clients and it.
 
+use super::arguments::{Plan, StoreKind};
 use super::ceph::{self, Ceph};
 use super::child::{Service, free_port, wait_for};
 use super::etcd::{Etcd, plain_request};
 use super::proxy::Proxy;
-use super::{StampArguments, StoreKind};
 use crate::Outcome;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -57,14 +57,14 @@ fn here(port: u16) -> SocketAddr {
 
 impl Cluster {
     /// Starts all, and waits until one serves.
-    pub(super) fn start(arguments: &StampArguments, binary: &Path, folder: &Path) -> Outcome<Self> {
-        let lease = arguments.lease;
-        let mut cluster = match arguments.rehearse {
+    pub(super) fn start(plan: &Plan, binary: &Path, folder: &Path) -> Outcome<Self> {
+        let lease = plan.lease;
+        let mut cluster = match plan.is_rehearsal {
             true => Cluster { processes: Vec::new(), etcd: None, store: Store::Rehearsal, lease },
             false => {
                 super::etcd::set_up()?;
-                let etcd = Some(Etcd::start(arguments.etcd_members, folder)?);
-                let store = match arguments.store {
+                let etcd = Some(Etcd::start(plan.etcd_members, folder)?);
+                let store = match plan.store {
                     StoreKind::File => Store::Folder,
                     StoreKind::Ceph => {
                         ceph::set_up()?;
@@ -74,9 +74,9 @@ impl Cluster {
                 Cluster { processes: Vec::new(), etcd, store, lease }
             }
         };
-        let count = if arguments.rehearse { 1 } else { PROCESS_COUNT };
+        let count = if plan.is_rehearsal { 1 } else { PROCESS_COUNT };
         for index in 0..count {
-            let process = cluster.new_process(index, arguments, binary, folder)?;
+            let process = cluster.new_process(index, plan, binary, folder)?;
             cluster.processes.push(process);
         }
         for process in &mut cluster.processes {
@@ -86,13 +86,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    fn new_process(
-        &self,
-        index: usize,
-        arguments: &StampArguments,
-        binary: &Path,
-        folder: &Path,
-    ) -> Outcome<Process> {
+    fn new_process(&self, index: usize, plan: &Plan, binary: &Path, folder: &Path) -> Outcome<Process> {
         let name = format!("larimar{index}");
         let ports: Ports = [free_port()?, free_port()?, free_port()?, free_port()?];
         let (mut etcd_ways, mut store_ways, mut client_ways) = (Vec::new(), Vec::new(), Vec::new());
@@ -101,15 +95,14 @@ impl Cluster {
         flags.extend(["--ready-file".to_owned(), ready]);
         let tokens = folder.join(format!("{name}.tokens")).display().to_string();
         flags.extend(["--admin-token-file".to_owned(), tokens]);
-        flags.extend(["--range-size".to_owned(), arguments.range_size.clone()]);
-        flags.extend(["--max-ranges".to_owned(), arguments.ranges.to_string()]);
+        flags.extend(plan.server_arguments.iter().cloned());
         if let Some(etcd) = &self.etcd {
             for address in etcd.addresses() {
                 etcd_ways.push(Proxy::start(address)?);
             }
             let members: Vec<_> = etcd_ways.iter().map(|way| format!("http://{}", way.address)).collect();
             flags.extend(["--stamp", STAMP, "--etcd", &members.join(",")].map(str::to_owned));
-            flags.extend(["--lease".to_owned(), format!("{}s", arguments.lease.as_secs())]);
+            flags.extend(["--lease".to_owned(), format!("{}s", plan.lease.as_secs())]);
         }
         match &self.store {
             Store::Rehearsal => {

@@ -12,8 +12,8 @@ use std::sync::Mutex;
 
 /// Superseded values that are remembered for a row, to tell what came back.
 const SUPERSEDED_KEPT_MAX: usize = 16;
-/// Problems that are kept in words.
-const PROBLEMS_SHOWN_MAX: usize = 12;
+/// Problems of each kind that are kept in words.
+const PROBLEMS_SHOWN_MAX: u64 = 4;
 
 /// What is wrong with a value or an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Findings {
             Problem::Wrong => &mut counts.wrong,
         };
         *count += 1;
-        if counts.shown.len() < PROBLEMS_SHOWN_MAX {
+        if *count <= PROBLEMS_SHOWN_MAX {
             counts.shown.push(format!("{problem:?}: {}", text()));
         }
     }

@@ -4,6 +4,7 @@
 //! What always holds: all threads end before what they found is judged; a row, a blob and a message is known to
 //! one ledger.
 
+use super::arguments::{BreakKind, Plan};
 use super::blobs::{self, Blobs};
 use super::cluster::Cluster;
 use super::ledger::{Counts, Findings};
@@ -11,7 +12,6 @@ use super::queues::Queue;
 use super::router::{Request, Router, Sent, Service};
 use super::tables::{self, Keys, Shared, TABLE, Writer};
 use super::timeline::{Gap, Timeline};
-use super::{BreakKind, StampArguments};
 use crate::Outcome;
 use crate::client::shared_key::ACCOUNT;
 use std::net::SocketAddr;
@@ -64,7 +64,7 @@ pub(super) struct Seen {
 
 impl Load {
     /// Clients that know nothing yet.
-    pub(super) fn new(arguments: &StampArguments, cluster: &Cluster, seed: u64) -> Self {
+    pub(super) fn new(plan: &Plan, cluster: &Cluster, seed: u64) -> Self {
         let all = |address: fn(&super::cluster::Process) -> SocketAddr| -> Vec<SocketAddr> {
             cluster.processes.iter().map(address).collect()
         };
@@ -73,14 +73,14 @@ impl Load {
             blobs: all(|process| process.blobs),
             queues: all(|process| process.queues),
         };
-        let rows = (arguments.entities / arguments.writers.max(1)).max(COUNT_MIN);
+        let rows = (plan.entities / plan.writers.max(1)).max(COUNT_MIN);
         let rows = rows + rows / SPARE_ONE_IN;
         let mut writers = Vec::new();
-        for number in 0..arguments.writers {
+        for number in 0..plan.writers {
             let router = Router::new(Service::Table, &addresses.tables, number);
             writers.push(Writer::new(
                 &format!("w{number:02}"),
-                (rows, arguments.row_size),
+                (rows, plan.row_size),
                 router,
                 seed ^ number as u64,
             ));
@@ -88,17 +88,12 @@ impl Load {
         for (number, address) in addresses.tables.iter().enumerate() {
             let router = Router::new(Service::Table, &[*address], 0);
             let seed = seed ^ (1000 + number) as u64;
-            writers.push(Writer::new(
-                &format!("d{number:02}"),
-                (DIRECT_ROWS, arguments.row_size),
-                router,
-                seed,
-            ));
+            writers.push(Writer::new(&format!("d{number:02}"), (DIRECT_ROWS, plan.row_size), router, seed));
         }
         Load {
             addresses,
             writers,
-            blobs: Blobs::new(arguments.blobs.max(COUNT_MIN) * BLOB_TIMES_MAX),
+            blobs: Blobs::new(plan.blobs.max(COUNT_MIN) * BLOB_TIMES_MAX),
             work: Queue::new("trial-work"),
             standing: Queue::new(STANDING),
             findings: Findings::default(),
@@ -116,7 +111,7 @@ impl Load {
     }
 
     /// Makes table, container and queues, and fills them before the first fault.
-    pub(super) fn fill(&mut self, arguments: &StampArguments) -> Outcome<()> {
+    pub(super) fn fill(&mut self, plan: &Plan) -> Outcome<()> {
         let never = AtomicBool::new(false);
         let table = format!("{{\"TableName\":\"{TABLE}\"}}");
         let mut tables = self.router(Service::Table, 0);
@@ -135,16 +130,16 @@ impl Load {
         let timeline = Timeline::start();
         let shared = Shared { findings: &self.findings, timeline: &timeline, stop: &never };
         let base_url = format!("http://{}/{ACCOUNT}", self.addresses.tables[0]);
-        let rows = (arguments.entities / arguments.writers.max(1)).max(COUNT_MIN);
+        let rows = (plan.entities / plan.writers.max(1)).max(COUNT_MIN);
         let addresses = &self.addresses;
         let (blobs, standing) = (&self.blobs, &self.standing);
         let outcomes: Vec<Outcome<()>> = std::thread::scope(|scope| {
             let (shared, base_url) = (&shared, &base_url);
             for number in 0..UPLOADER_COUNT {
                 let mut router = Router::new(Service::Blob, &addresses.blobs, 0);
-                scope.spawn(move || blobs.load(&mut router, arguments.blobs.max(COUNT_MIN), shared));
+                scope.spawn(move || blobs.load(&mut router, plan.blobs.max(COUNT_MIN), shared));
                 let mut router = Router::new(Service::Queue, &addresses.queues, number);
-                scope.spawn(move || standing.load(&mut router, arguments.messages.max(COUNT_MIN), shared));
+                scope.spawn(move || standing.load(&mut router, plan.messages.max(COUNT_MIN), shared));
             }
             let loading = self.writers.iter_mut().map(|writer| {
                 let mut router =

@@ -9,12 +9,15 @@ use crate::client::service_client::{Pairs, ServiceClient};
 use crate::client::shared_key::Signer;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Each part of a request or an answer may take so long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between tries, so that processes that refuse are not flooded.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// A request is tried so long, then its last outcome counts.
+const TRIED_FOR_MAX: Duration = Duration::from_secs(300);
 
 /// Which service of the processes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -104,9 +107,11 @@ impl Router {
 
     /// Sends until something is done or may be done, or until it shall stop.
     pub(super) fn send(&mut self, request: Request<'_>, stop: &AtomicBool) -> Sent {
+        let since = Instant::now();
+        let shall_stop = || stop.load(Ordering::SeqCst) || since.elapsed() > TRIED_FOR_MAX;
         loop {
             match self.send_once(request) {
-                Sent::NotDone(_) if !stop.load(Ordering::SeqCst) => std::thread::sleep(PAUSE),
+                Sent::NotDone(_) if !shall_stop() => std::thread::sleep(PAUSE),
                 sent => return sent,
             }
         }
@@ -114,10 +119,12 @@ impl Router {
 
     /// Sends until it is answered, for what does no harm twice.
     pub(super) fn ask(&mut self, request: Request<'_>, stop: &AtomicBool) -> Result<Answer, String> {
+        let since = Instant::now();
+        let shall_stop = || stop.load(Ordering::SeqCst) || since.elapsed() > TRIED_FOR_MAX;
         loop {
             match self.send_once(request) {
                 Sent::Answer(answer) => return Ok(answer),
-                Sent::NotDone(why) | Sent::Unknown(why) if stop.load(Ordering::SeqCst) => return Err(why),
+                Sent::NotDone(why) | Sent::Unknown(why) if shall_stop() => return Err(why),
                 _ => std::thread::sleep(PAUSE),
             }
         }
