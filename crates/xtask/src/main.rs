@@ -70,8 +70,8 @@ enum Chore {
     Sim(simulation::SimulationArguments),
     /// Moves between real shards of all kinds under writers, with movers that are killed at every step.
     Shard(shard::ShardArguments),
-    /// Faults of a stamp of three processes under load, on etcd and Ceph of Debian's packages or a folder: nothing
-    /// acknowledged is lost, nothing stale is read, and it serves again in time.
+    /// Faults of a stamp of three processes under load, on etcd and Ceph of Debian's packages or a folder:
+    /// nothing acknowledged is lost, nothing stale is read, and it serves again in time.
     Stamp(Box<stamp::StampArguments>),
     /// Every state of a small stamp of several processes, and planted faults that must be found.
     Model(model::ModelArguments),

@@ -2,7 +2,7 @@
 //!
 //! What always holds: the short form changes only what no flag says.
 
-use super::faults::Fault;
+use super::fault_kind::Fault;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Uploads of blobs that are written once, and readers that check them.
 //!
-//! What always holds: a blob's bytes follow from its number; an upload of unknown outcome is sent again, since
-//! it can only put the same bytes; once acknowledged, each read finds it whole.
+//! What always holds: a blob's bytes follow from its number; an upload of unknown outcome is sent again,
+//! since it can only put the same bytes; once acknowledged, each read finds it whole.
 
 use super::ledger::{Findings, Problem};
 use super::router::{Request, Router, Sent};

@@ -1,8 +1,9 @@
 //! Ceph from Debian's packages: a monitor, a manager, three OSDs on plain files and a gateway that speaks S3,
 //! all on this machine, without systemd and without keys between them. Needs root.
 //!
-//! What always holds: all of it lies in the folder of the trial, and ends with its value. The gateway speaks to
-//! the monitor in clear (`ms_mon_client_mode`): what it would do by itself needs keys, and it waits for ever.
+//! What always holds: all of it lies in the folder of the trial, and ends with its value. The gateway speaks
+//! to the monitor in clear (`ms_mon_client_mode`): what it would do by itself needs keys, and it waits for
+//! ever.
 
 use super::child::{Service, free_port, wait_for};
 use crate::Outcome;

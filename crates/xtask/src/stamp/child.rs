@@ -1,8 +1,8 @@
 //! A program beside this one: its output in a file, killed when its value goes.
 //!
-//! What always holds: the kernel kills it, too, when this program dies (`setpriv --pdeathsig`), so that nothing
-//! stays behind; a program that was killed can be started again with the same arguments. Children are started
-//! by the main thread alone, since the death of the thread that started one counts as this program's.
+//! What always holds: the kernel kills it, too, when this program dies (`setpriv --pdeathsig`), so that
+//! nothing stays behind; a program that was killed can be started again with the same arguments. Children are
+//! started by the main thread alone, since the death of the thread that started one counts as this program's.
 
 use crate::Outcome;
 use rustix::process::{Pid, Signal};

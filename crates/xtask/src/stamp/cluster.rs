@@ -1,8 +1,8 @@
 //! The processes of a stamp with all that they need: etcd, a store, and a proxy on each way between them.
 //!
-//! What always holds: a process that is started again has its former ports; what it reaches of etcd and of the
-//! store goes through proxies of its own, so that it alone can be cut off. In a rehearsal there is one ordinary
-//! process on a data folder, and the proxies stand between the clients and it.
+//! What always holds: a process that is started again has its former ports; what it reaches of etcd and of
+//! the store goes through proxies of its own, so that it alone can be cut off. In a rehearsal there is one
+//! ordinary process on a data folder, and the proxies stand between the clients and it.
 
 use super::arguments::{Plan, StoreKind};
 use super::ceph::{self, Ceph};

@@ -1,7 +1,7 @@
 //! One or three members of etcd from Debian's package, on free ports of this machine.
 //!
-//! What always holds: they keep their data in the folder of the trial, and end with their value, also when this
-//! program panics or is killed.
+//! What always holds: they keep their data in the folder of the trial, and end with their value, also when
+//! this program panics or is killed.
 
 use super::child::{Service, free_port, wait_for};
 use crate::Outcome;

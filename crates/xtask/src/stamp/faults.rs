@@ -1,9 +1,10 @@
 //! What is done to a stamp under load, and how it ends.
 //!
-//! What always holds: a fault that is struck ends before the next one; which process, member or OSD it hits is
-//! found when it strikes.
+//! What always holds: a fault that is struck ends before the next one; which process, member or OSD it hits
+//! is found when it strikes.
 
 use super::cluster::{Cluster, Store};
+use super::fault_kind::Fault;
 use crate::Outcome;
 use std::time::{Duration, Instant};
 
@@ -14,29 +15,6 @@ const DEAD_FOR_MIN: Duration = Duration::from_secs(10);
 const GATEWAY_STOPPED_FOR: Duration = Duration::from_secs(20);
 /// What a take-over may take beyond a lease.
 pub(super) const TAKE_OVER_BEYOND_LEASE: Duration = Duration::from_secs(3);
-
-/// A kind of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Fault {
-    /// `kill -9` of the process that serves.
-    Kill,
-    /// SIGSTOP of the process that serves for three leases, then SIGCONT.
-    Pause,
-    /// SIGTERM of the process that serves: it hands over.
-    HandOver,
-    /// The process that serves is cut off from etcd, connections left open.
-    CutEtcd,
-    /// The process that serves is cut off from the store, connections left open.
-    CutStore,
-    /// `kill -9` of the member of etcd that leads.
-    KillEtcd,
-    /// `kill -9` of an OSD.
-    KillOsd,
-    /// The gateway of the store is killed, and started again after 20 s.
-    StopGateway,
-    /// In a rehearsal: the clients are cut off from the process.
-    CutClients,
-}
 
 const ALL: [Fault; 9] = [
     Fault::Kill,

@@ -1,11 +1,11 @@
 //! What was acknowledged, and what may be read of it: decided here, without any I/O.
 //!
-//! A row has one writer, and each of its values is a number that rises. The writer names the ETag that it knows
-//! with each change, so that of two changes on top of the same value only one can ever land, whenever it
-//! arrives.
+//! A row has one writer, and each of its values is a number that rises. The writer names the ETag that it
+//! knows with each change, so that of two changes on top of the same value only one can ever land, whenever
+//! it arrives.
 //!
 //! What always holds: a value is explained if it is the last that was acknowledged, or one whose outcome is
-//! unknown and that no later change has superseded. Everything else is a problem, and which one is told apart.
+//! unknown and that no later change has superseded. Everything else is a problem of a kind.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;

@@ -1,8 +1,8 @@
 //! The load of a stamp: writers and readers of rows, uploads, producers and consumers, over all processes at
 //! once, and some that speak to one process alone, so that one that serves no more is tried, too.
 //!
-//! What always holds: all threads end before what they found is judged; a row, a blob and a message is known to
-//! one ledger.
+//! What always holds: all threads end before what they found is judged; a row, a blob and a message is known
+//! to one ledger.
 
 use super::arguments::{BreakKind, Plan};
 use super::blobs::{self, Blobs};

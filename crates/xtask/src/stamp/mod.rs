@@ -1,6 +1,6 @@
-//! Proves a stamp of several processes: etcd, a store and three processes, faults under load, and a verdict on
-//! each: nothing acknowledged is lost, no read is stale, no write of a former owner lands, and the stamp serves
-//! again in time.
+//! Proves a stamp of several processes: etcd, a store and three processes, faults under load, and a verdict
+//! on each: nothing acknowledged is lost, no read is stale, no write of a former owner lands, and the stamp
+//! serves again in time.
 //!
 //! What always holds: all that it starts ends with it; a round without any acknowledged write or checked read
 //! has failed. The rehearsal runs the same load, ledgers and verdicts on one ordinary process.
@@ -11,6 +11,7 @@ mod ceph;
 mod child;
 mod cluster;
 mod etcd;
+mod fault_kind;
 mod faults;
 mod ledger;
 mod load;
@@ -25,7 +26,8 @@ use crate::{Outcome, workspace};
 pub(crate) use arguments::StampArguments;
 use arguments::{BreakKind, Plan, StoreKind};
 use cluster::Cluster;
-use faults::{Fault, TAKE_OVER_BEYOND_LEASE};
+use fault_kind::Fault;
+use faults::TAKE_OVER_BEYOND_LEASE;
 use load::Load;
 use std::path::Path;
 use std::time::Duration;

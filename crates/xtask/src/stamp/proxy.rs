@@ -1,8 +1,9 @@
-//! A TCP proxy between two parties that can cut them off from each other, both ways, with every connection left
-//! open: as if packets were dropped on the way. Healed, what was sent meanwhile arrives, as TCP repeats it.
+//! A TCP proxy between two parties that can cut them off from each other, both ways, with every connection
+//! left open: as if packets were dropped on the way. Healed, what was sent meanwhile arrives, as TCP repeats
+//! it.
 //!
-//! What always holds: while it is cut, no byte passes, and new connections get no answer; bytes are never lost,
-//! repeated or out of order.
+//! What always holds: while it is cut, no byte passes, and new connections get no answer; bytes are never
+//! lost, repeated or out of order.
 
 use crate::Outcome;
 use std::io::{ErrorKind, Read, Write};

@@ -1,8 +1,9 @@
-//! A client of several processes: it stays with one while that serves, and tries the next one when it does not.
+//! A client of several processes: it stays with one while that serves, and tries the next one when it does
+//! not.
 //!
-//! What always holds: a request is sent again only where it is certain that it was not done (503 `ServerBusy`,
-//! no connection); a broken connection, a time-out and other errors of the server are an unknown outcome, which
-//! the caller decides on.
+//! What always holds: a request is sent again only where it is certain that it was not done (503
+//! `ServerBusy`, no connection); a broken connection, a time-out and other errors of the server are an
+//! unknown outcome, which the caller decides on.
 
 use crate::client::http_client::{Answer, HttpClient};
 use crate::client::service_client::{Pairs, ServiceClient};

@@ -1,7 +1,7 @@
 //! Writers of table rows with a ledger each, and readers that check what they see.
 //!
-//! What always holds: a row has one writer; its values rise; each change names the ETag that it is made upon. A
-//! reader notes before each read what was acknowledged (or seen) by then, and finds at least that.
+//! What always holds: a row has one writer; its values rise; each change names the ETag that it is made upon.
+//! A reader notes before each read what was acknowledged (or seen) by then, and finds at least that.
 
 use super::ledger::{Entry, Findings, Next, Problem};
 use super::router::{Request, Router, Sent};

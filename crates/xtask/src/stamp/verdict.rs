@@ -1,6 +1,6 @@
 //! What a round showed, as a line of a table, and whether it passed: a pure decision.
 
-use super::faults::Fault;
+use super::fault_kind::Fault;
 use super::ledger::Counts;
 use super::timeline::Outage;
 use std::time::Duration;
@@ -20,7 +20,10 @@ pub(super) struct Round {
 }
 
 /// The names of the columns.
-pub(super) const HEAD: &str = "round fault          writes unknown    reads  lost stale former wrong  served again  allowed gaps verdict";
+pub(super) const HEAD: &str = concat!(
+    "round fault          writes unknown    reads  lost stale former wrong",
+    "  served again  allowed gaps verdict"
+);
 
 impl Round {
     /// Nothing lost, stale, of a former owner or unexplained, served again in time, and something was tried.
@@ -33,7 +36,8 @@ impl Round {
     pub(super) fn line(&self) -> String {
         let Counts { lost, stale, former, wrong, .. } = self.counts;
         format!(
-            "{:>5} {:<12} {:>8} {:>7} {:>8} {lost:>5} {stale:>5} {former:>6} {wrong:>5} {:>11.1} s {:>6.1} s {:>4} {}",
+            "{:>5} {:<12} {:>8} {:>7} {:>8} {lost:>5} {stale:>5} {former:>6} {wrong:>5} \
+             {:>11.1} s {:>6.1} s {:>4} {}",
             self.number,
             format!("{:?}", self.fault),
             self.writes,
