@@ -75,6 +75,9 @@ enum Chore {
     Stamp(Box<stamp::StampArguments>),
     /// Every state of a small stamp of several processes, and planted faults that must be found.
     Model(model::ModelArguments),
+    /// A stand-in for a process of a stamp (started by `stamp`).
+    #[command(hide = true)]
+    StampStandIn(stamp::stand_in::StandInArguments),
     /// The bare HTTP server that `bench` compares with (started by `bench`).
     #[command(hide = true)]
     BareServer(bench::bare_server::BareServerArguments),
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Chore::Sim(arguments) => simulation::run(&arguments),
         Chore::Shard(arguments) => shard::run(&arguments),
         Chore::Stamp(arguments) => stamp::run(&arguments),
+        Chore::StampStandIn(arguments) => stamp::stand_in::run(&arguments),
         Chore::Model(arguments) => model::run(&arguments),
         Chore::BareServer(arguments) => bench::bare_server::run(&arguments),
     };

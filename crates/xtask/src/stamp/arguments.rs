@@ -47,8 +47,12 @@ pub(crate) struct StampArguments {
     /// One ordinary process on a data folder in place of a stamp, started again as the take-over.
     #[arg(long)]
     rehearse: bool,
-    /// In a rehearsal: spoils something in the first round, which must be found.
-    #[arg(long = "break", value_enum, requires = "rehearse")]
+    /// Three stand-ins in place of the processes, which take over by a lock: without leases, so that a pause
+    /// must fail.
+    #[arg(long, conflicts_with = "rehearse")]
+    stand_ins: bool,
+    /// Spoils something in the first round, which must be found.
+    #[arg(long = "break", value_enum)]
     pub(super) spoil: Option<BreakKind>,
     /// Only starts etcd and the store, tries them, and ends them again.
     #[arg(long)]
@@ -103,9 +107,10 @@ struct Processes {
     server_arguments: Vec<String>,
 }
 
-/// All sizes and faults of a trial.
+/// All sizes and faults of a trial. Its fields are so many because each is a choice of its own, made by a flag.
 pub(super) struct Plan {
     pub(super) is_rehearsal: bool,
+    pub(super) has_stand_ins: bool,
     pub(super) store: StoreKind,
     pub(super) rounds: usize,
     /// None: all that the store allows.
@@ -135,6 +140,7 @@ impl StampArguments {
         let lease = Duration::from_secs(if self.short { 4 } else { 10 });
         Plan {
             is_rehearsal: self.rehearse,
+            has_stand_ins: self.stand_ins,
             store: self.store,
             rounds: size(self.rounds, 10, 1),
             faults,

@@ -181,7 +181,8 @@ fn configuration(folder: &Path, cluster: &str, monitor_port: u16, gateway_port: 
          public_addr = 127.0.0.1\ncluster_addr = 127.0.0.1\nms_bind_ipv6 = false\nms_bind_msgr1 = false\n\
          auth_cluster_required = none\nauth_service_required = none\nauth_client_required = none\n\
          ms_mon_client_mode = crc\nosd_pool_default_size = 3\nosd_pool_default_min_size = 2\n\
-         osd_pool_default_pg_num = 8\nosd_pool_default_pgp_num = 8\nosd_pool_default_pg_autoscale_mode = off\n\
+         osd_pool_default_pg_num = 8\nosd_pool_default_pgp_num = 8\n\
+         osd_pool_default_pg_autoscale_mode = off\n\
          osd_crush_chooseleaf_type = 0\nmon_osd_min_down_reporters = 1\nmon_max_pg_per_osd = 1000\n\
          mon_data_avail_warn = 1\nmon_data_avail_crit = 0\nosd_memory_target = 939524096\n\
          osd_objectstore = bluestore\nbluestore_block_size = {OSD_SIZE_BYTES}\n\

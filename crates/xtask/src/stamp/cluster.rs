@@ -130,8 +130,7 @@ impl Cluster {
         let keys = [("AWS_ACCESS_KEY_ID", ceph::ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", ceph::SECRET_KEY)];
         let seen = |index: usize| client_ways.get(index).map_or(here(ports[index]), |way| way.address);
         let [tables, blobs, queues] = [seen(0), seen(1), seen(2)];
-        let flags = std::iter::once("serve".to_owned()).chain(flags).collect();
-        let service = Service::new(&name, binary, flags, folder).with_variables(&keys);
+        let service = new_service(&name, plan, binary, flags, folder)?.with_variables(&keys);
         let admin = here(ports[3]);
         Ok(Process { service, admin, tables, blobs, queues, etcd_ways, store_ways, client_ways })
     }
@@ -186,6 +185,22 @@ impl Process {
     pub(super) fn set_clients_cut(&self, cut: bool) {
         set_cut(&self.client_ways, cut);
     }
+}
+
+/// The server with its flags, or a stand-in for it.
+fn new_service(
+    name: &str,
+    plan: &Plan,
+    binary: &Path,
+    flags: Vec<String>,
+    folder: &Path,
+) -> Outcome<Service> {
+    let flags = std::iter::once("serve".to_owned()).chain(flags);
+    if !plan.has_stand_ins {
+        return Ok(Service::new(name, binary, flags.collect(), folder));
+    }
+    let before = ["stamp-stand-in", "--server", &binary.display().to_string(), "--"].map(str::to_owned);
+    Ok(Service::new(name, &std::env::current_exe()?, before.into_iter().chain(flags).collect(), folder))
 }
 
 fn set_cut(ways: &[Proxy], cut: bool) {

@@ -18,6 +18,7 @@ mod load;
 mod proxy;
 mod queues;
 mod router;
+pub(crate) mod stand_in;
 mod tables;
 mod timeline;
 mod verdict;
