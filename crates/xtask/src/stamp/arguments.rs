@@ -107,7 +107,8 @@ struct Processes {
     server_arguments: Vec<String>,
 }
 
-/// All sizes and faults of a trial. Its fields are so many because each is a choice of its own, made by a flag.
+/// All sizes and faults of a trial. Its fields are so many because each is a choice of its own, made by a
+/// flag.
 pub(super) struct Plan {
     pub(super) is_rehearsal: bool,
     pub(super) has_stand_ins: bool,

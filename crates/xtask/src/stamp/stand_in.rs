@@ -1,6 +1,6 @@
 //! A stand-in for a process of a stamp, to rehearse three processes before the server knows `--stamp`: it
-//! answers 503 `ServerBusy` until it holds a lock in the store's folder, and then becomes an ordinary server on
-//! that folder.
+//! answers 503 `ServerBusy` until it holds a lock in the store's folder, and then becomes an ordinary server
+//! on that folder.
 //!
 //! What always holds: the lock goes with the process, so a kill or a SIGTERM hands over. A process that is
 //! paused keeps it: that round must fail, since nothing serves again before the pause ends.
