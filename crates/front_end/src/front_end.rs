@@ -5,7 +5,7 @@ use crate::accounts::Accounts;
 use crate::auth::bearer::BearerAuthority;
 use crate::blob_api::BlobApi;
 use crate::bounds::limits::Limits;
-use crate::pipeline::{Pipeline, RequestHandler, Shared};
+use crate::pipeline::{Pipeline, RequestHandler, Shared, StandBy};
 use crate::queue_api::QueueApi;
 use crate::reply::body::ResponseBody;
 use crate::request::connection_info::ConnectionInfo;
@@ -76,11 +76,76 @@ pub struct FrontEnd {
     blob: Arc<Pipeline<BlobApi>>,
     table: Arc<Pipeline<TableApi>>,
     queue: Arc<Pipeline<QueueApi>>,
+    connections: Connections,
+}
+
+/// What connections are served with.
+struct Connections {
     limits: Limits,
     tls: Option<TlsIdentity>,
     clock: Arc<dyn Clock>,
     spawner: Arc<dyn Spawner>,
     metrics: Metrics,
+}
+
+impl Connections {
+    /// Serves whichever service it is; boxed, so that the program that awaits it does not compile it again.
+    fn serve<'a>(
+        &'a self,
+        handler: Arc<dyn RequestHandler>,
+        listener: TcpListener,
+        shutdown: BoxFuture<'a, ()>,
+    ) -> BoxFuture<'a, ()> {
+        let (clock, spawner) = (self.clock.clone(), self.spawner.clone());
+        let metrics = ConnectionMetrics::new(&self.metrics, handler.label(), self.limits.connections_max);
+        Box::pin(serve(
+            handler,
+            &self.limits,
+            self.tls.clone(),
+            clock,
+            spawner,
+            (listener, metrics),
+            shutdown,
+        ))
+    }
+}
+
+/// The HTTP side of a process that does not serve: each request is told so, and to try again.
+pub struct StandByFrontEnd {
+    blob: Arc<StandBy<BlobApi>>,
+    table: Arc<StandBy<TableApi>>,
+    queue: Arc<StandBy<QueueApi>>,
+    connections: Connections,
+}
+
+impl StandByFrontEnd {
+    /// `reason` says why nothing is served, at each request.
+    pub fn new(
+        settings: FrontEndSettings,
+        reason: Arc<dyn Fn() -> String + Send + Sync>,
+        clock: Arc<dyn Clock>,
+        random: Arc<dyn Random>,
+        spawner: Arc<dyn Spawner>,
+    ) -> Self {
+        let FrontEndSettings { accounts, limits, tls, bearer, metrics, .. } = settings;
+        let shared = Arc::new(Shared::new(accounts, bearer, limits.clone(), clock.clone(), random));
+        StandByFrontEnd {
+            blob: Arc::new(StandBy::new(shared.clone(), reason.clone())),
+            table: Arc::new(StandBy::new(shared.clone(), reason.clone())),
+            queue: Arc::new(StandBy::new(shared, reason)),
+            connections: Connections { limits, tls, clock, spawner, metrics },
+        }
+    }
+
+    /// Answers on the listeners of Blob, Table and Queue service until `shutdown` completes.
+    pub async fn serve(&self, listeners: [TcpListener; 3], shutdown: impl Fn() -> BoxFuture<'static, ()>) {
+        let [blob, table, queue] = listeners;
+        futures_util::join!(
+            self.connections.serve(self.blob.clone(), blob, shutdown()),
+            self.connections.serve(self.table.clone(), table, shutdown()),
+            self.connections.serve(self.queue.clone(), queue, shutdown()),
+        );
+    }
 }
 
 impl FrontEnd {
@@ -111,7 +176,7 @@ impl FrontEnd {
             Arc::new(Pipeline::new(shared.clone(), table, simulation.clone(), &metrics, access.clone()));
         let queue =
             Arc::new(Pipeline::new(shared, QueueApi::new(services.queue), simulation, &metrics, access));
-        FrontEnd { blob, table, queue, limits, tls, clock, spawner, metrics }
+        FrontEnd { blob, table, queue, connections: Connections { limits, tls, clock, spawner, metrics } }
     }
 
     /// Serves the Blob service on a bound listener, as [`Self::serve_table`] does.
@@ -129,7 +194,7 @@ impl FrontEnd {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let state = self.blob.connection_state(self.spawner.current_worker());
+        let state = self.blob.connection_state(self.connections.spawner.current_worker());
         self.blob.handle(connection, request, &state).await
     }
 
@@ -152,24 +217,13 @@ impl FrontEnd {
         self.serve(self.queue.clone(), listener, shutdown)
     }
 
-    /// Serves whichever service it is; boxed, so that the program that awaits it does not compile it again.
     fn serve<'a>(
         &'a self,
         handler: Arc<dyn RequestHandler>,
         listener: TcpListener,
         shutdown: BoxFuture<'a, ()>,
     ) -> BoxFuture<'a, ()> {
-        let (clock, spawner) = (self.clock.clone(), self.spawner.clone());
-        let metrics = ConnectionMetrics::new(&self.metrics, handler.label(), self.limits.connections_max);
-        Box::pin(serve(
-            handler,
-            &self.limits,
-            self.tls.clone(),
-            clock,
-            spawner,
-            (listener, metrics),
-            shutdown,
-        ))
+        self.connections.serve(handler, listener, shutdown)
     }
 
     /// Answers one request to the Table service without a socket.
@@ -182,7 +236,7 @@ impl FrontEnd {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let state = self.table.connection_state(self.spawner.current_worker());
+        let state = self.table.connection_state(self.connections.spawner.current_worker());
         self.table.handle(connection, request, &state).await
     }
 
@@ -196,7 +250,7 @@ impl FrontEnd {
         B: Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let state = self.queue.connection_state(self.spawner.current_worker());
+        let state = self.queue.connection_state(self.connections.spawner.current_worker());
         self.queue.handle(connection, request, &state).await
     }
 }

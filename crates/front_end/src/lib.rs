@@ -38,7 +38,7 @@ pub use auth::sas::SasService;
 pub use auth::sas_permissions::SasPermission;
 pub use bounds::limits::Limits;
 pub use error::error_code::ErrorCode;
-pub use front_end::{FrontEnd, FrontEndSettings, Services};
+pub use front_end::{FrontEnd, FrontEndSettings, Services, StandByFrontEnd};
 pub use reply::body::ResponseBody;
 pub use request::addressing::SignedPath;
 pub use request::connection_info::ConnectionInfo;

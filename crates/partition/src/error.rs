@@ -11,6 +11,9 @@ pub enum PartitionError {
     /// The range is being loaded or handed over: try again.
     #[error("range is not served right now: {0}")]
     Unavailable(String),
+    /// Another process has the range, or may have it: nothing was done, ask its owner.
+    #[error("range is not served here any more")]
+    NotMine,
     /// Too much is waiting: try again later.
     #[error("too many operations are waiting")]
     Busy,
@@ -72,7 +75,8 @@ impl PartitionError {
     pub(crate) fn changed_nothing(&self) -> bool {
         match self {
             // They come before a decision, or from an append that did not begin.
-            PartitionError::Busy | PartitionError::Settings(_) | PartitionError::Operation(_) => true,
+            PartitionError::NotMine | PartitionError::Busy => true,
+            PartitionError::Settings(_) | PartitionError::Operation(_) => true,
             PartitionError::TooLarge { .. } | PartitionError::TooMuchToRead { .. } => true,
             PartitionError::DiskFull | PartitionError::OutOfFiles(_) | PartitionError::OutOfThreads(_) => {
                 true
@@ -83,7 +87,8 @@ impl PartitionError {
 
     /// Whether it passes without anybody doing something about what is stored.
     pub fn is_transient(&self) -> bool {
-        self.is_refusal() || matches!(self, PartitionError::Unavailable(_) | PartitionError::Busy)
+        self.is_refusal()
+            || matches!(self, PartitionError::Unavailable(_) | PartitionError::NotMine | PartitionError::Busy)
     }
 }
 

@@ -16,6 +16,7 @@ mod compaction;
 mod decider;
 mod error;
 pub mod key;
+mod lease;
 mod map;
 mod memory;
 mod operation;
@@ -36,6 +37,7 @@ pub use blob_data::piece::{
 pub use check::{Damage, FolderCheck, check_folder};
 pub use error::PartitionError;
 pub use key::{KeyRange, RowKey, RowKeyParts, Span};
+pub use lease::{EndlessLease, Lease};
 pub use memory::memory_budget::MemoryStatistics;
 pub use operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan,

@@ -11,12 +11,13 @@ use crate::blob_data::data_writer::DataWriter;
 use crate::blob_data::piece::Piece;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
+use crate::lease::{EndlessLease, Lease};
 use crate::map::container_marks::DeadContainer;
 use crate::memory::memory_budget::MemoryBudget;
 use crate::operation::{ObjectTable, Operation, Row, RowPart, Scan, ScanEnd};
 use crate::partition_server::{Change, PartitionServer};
 use crate::range_moment::RangeMoment;
-use crate::range_partition::{DataPin, RangeMetrics, Shared};
+use crate::range_partition::{DataPin, Life, RangeMetrics, Shared};
 use crate::settings::PartitionSettings;
 use crate::statistics::{PartitionStatistics, RangeDetails, RangeStatistics};
 use crate::tree::block_cache::BlockCache;
@@ -37,11 +38,22 @@ impl Partitions {
         streams: Arc<Streams>,
         settings: PartitionSettings,
     ) -> BoxFuture<'a, Result<Self, PartitionError>> {
+        Self::open_while(env, streams, settings, Arc::new(EndlessLease))
+    }
+
+    /// Loads every range, to be served while `lease` holds.
+    pub fn open_while<'a>(
+        env: &'a Environment,
+        streams: Arc<Streams>,
+        settings: PartitionSettings,
+        lease: Arc<dyn Lease>,
+    ) -> BoxFuture<'a, Result<Self, PartitionError>> {
         Box::pin(async move {
             settings.check().map_err(|error| PartitionError::Settings(error.to_string()))?;
             let data_writer =
                 DataWriter::start(&*env.spawner, &streams, settings.in_flight_size_bytes_max())?;
             let row_data_writer = DataWriter::start_for_flushes(&*env.spawner, &streams)?;
+            let incarnation = streams.join(&*env.random);
             let shared = Shared {
                 clock: env.clock.clone(),
                 spawner: env.spawner.clone(),
@@ -54,6 +66,7 @@ impl Partitions {
                 data_writer,
                 row_data_writer,
                 metrics: Arc::new(RangeMetrics::new(&env.metrics)),
+                life: Life { incarnation, lease },
             };
             Ok(Partitions { server: PartitionServer::open(shared).await? })
         })
@@ -183,7 +196,10 @@ impl Partitions {
         Box::pin(async move {
             let owner = self.server.owner(table, key.as_bytes())?;
             owner.load.note(key.as_bytes());
-            owner.get_with_data(key).await
+            owner.check_lease()?;
+            let found = owner.get_with_data(key).await?;
+            owner.check_lease()?;
+            Ok(found)
         })
     }
 

@@ -51,6 +51,8 @@ pub enum PlantedFault {
     StuckTombstones,
     /// Marks of deleted containers go in the next round, although ranges hold rows of them.
     HastyMarks,
+    /// Ranges answer although their lease has ended.
+    IgnoredLease,
     /// The cache drops the blocks of extents that a removed checkpoint listed, although others name them.
     EvictedNamedBlocks,
 }

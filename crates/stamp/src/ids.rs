@@ -5,10 +5,11 @@
 //! two processes never make the same name, and no name is ever made twice. What always holds: the text form
 //! is lower-case hexadecimal of fixed width, and only that form is parsed.
 
+use base::checksum::crc64;
 use base::codec::{DecodeError, Decoder, Encode};
 use std::fmt;
-use std::hash::{Hash, Hasher};
-use stream::OwnerEpoch;
+use stream::{ExtentId, OwnerEpoch};
+pub use stream::{Incarnation, Owner};
 
 /// Bytes of a [`UniqueName`] in stored formats.
 pub const UNIQUE_NAME_SIZE: usize = 24;
@@ -31,10 +32,6 @@ macro_rules! random_number {
     };
 }
 
-random_number! {
-    /// One life of a process: from its joining the stamp to the end of its lease.
-    Incarnation
-}
 random_number! {
     /// One installation; drawn at its first start. In each part, document and backup.
     StampId
@@ -121,25 +118,14 @@ unique_name! {
     Mark
 }
 
-/// The process that has a range, and the number of times that the range has changed hands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Owner {
-    /// The life of a process that owns it.
-    pub incarnation: Incarnation,
-    /// Rises with each change of owner.
-    pub epoch: OwnerEpoch,
-}
-
-impl Hash for Owner {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.incarnation.hash(state);
-        self.epoch.0.hash(state);
-    }
-}
-
-impl fmt::Display for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in epoch {}", self.incarnation, self.epoch.0)
+impl ExtentName {
+    /// Its 64 bits, by which the layers above name it. Of the names of one incarnation no two have the same,
+    /// because a CRC tells apart what differs in 64 neighbouring bits; of those of several two might, which
+    /// who makes or reads names checks.
+    pub fn short(&self) -> ExtentId {
+        let mut bytes = Vec::with_capacity(UNIQUE_NAME_SIZE);
+        self.0.encode(&mut bytes);
+        ExtentId(crc64(&[&bytes]))
     }
 }
 
@@ -170,6 +156,14 @@ fn is_hexadecimal(text: &str, digits: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_one_incarnation_have_different_short_forms() {
+        let short = |counter| ExtentName::new(Incarnation(7), counter).short();
+        let near: std::collections::BTreeSet<_> = (0..10_000).map(short).collect();
+        assert_eq!(near.len(), 10_000);
+        assert_ne!(short(1 << 63), short(1));
+    }
 
     #[test]
     fn names_come_back_from_text_and_bytes() {

@@ -12,6 +12,7 @@
 //! | `membership/` | incarnations, leases, beats | |
 //! | `extents/` | append at a known end, seal, read, delete, list | a trait of stores of extents |
 //! | `range/` | documents changed by compare; ranges change hands | a trait of catalogs of streams |
+//! | `layer/` | a range's streams as the layers above use them | [`stream::StreamLayer`] |
 //! | `collection/` | sweeps | |
 //! | `backup/` | first start, backups, restore | |
 //!
@@ -29,6 +30,7 @@ mod backup;
 mod collection;
 mod error;
 mod extents;
+mod layer;
 mod membership;
 mod metadata;
 mod range;
@@ -37,13 +39,15 @@ mod stores;
 mod surroundings;
 
 pub use backup::back_up::back_up_all;
-pub use backup::found::{FirstRange, found, probe};
+pub use backup::found::{FirstRange, found};
+pub use backup::probe::probe;
 pub use backup::restore::{RestoreReport, restore};
 pub use collection::sweep::{Sweeper, Swept};
 pub use error::{AppendError, StampError};
 pub use extents::load::{ExtentReader, LoadedPart};
 pub use extents::log::Appended;
 pub use extents::log_handle::Log;
+pub use layer::stamp_layer::StampLayer;
 pub use membership::life::Life;
 pub use metadata::wire::{LifeEntry, VALUE_FORMAT, decode_value, encode_value, parse_key};
 pub use range::go_on::Next;

@@ -8,21 +8,22 @@
 
 use crate::account::connection_string::AccountAddress;
 use crate::account::credentials::Credentials;
-use crate::account::endpoint::{Endpoint, Service};
+use crate::account::endpoint::{AccountEndpoint, Service};
 use crate::course::{Course, Effect, FailedAttempt};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::service_error::{ServiceError, read_service_error};
 use crate::settings::{ANSWER_SIZE_BYTES_MAX, Settings};
-use crate::surroundings::Surroundings;
 use crate::wire::address_text::encode_query;
-use crate::wire::body::AnswerBody;
-use crate::wire::dial::Dialer;
 use crate::wire::header_text::text;
-use crate::wire::pool::{NoAnswer, Pool};
 use crate::wire::shared_key::{Unsigned, X_MS_DATE, X_MS_VERSION, string_to_sign};
 use base::guid::guid_text;
 use bytes::Bytes;
 use http_body_util::Full;
+use http_client::AnswerBody;
+use http_client::Dialer;
+use http_client::Endpoint;
+use http_client::Surroundings;
+use http_client::{NoAnswer, Pool};
 use hyper::header::{
     AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT,
 };
@@ -167,7 +168,8 @@ impl Client {
     pub(crate) fn new(address: AccountAddress, settings: Settings, surroundings: Surroundings) -> Self {
         let connector = surroundings.connector.clone();
         let dialer = Arc::new(Dialer::new(connector, settings.proxies.clone(), settings.tls_roots.clone()));
-        let pool = |endpoint| Pool::new(endpoint, dialer.clone(), surroundings.clone(), settings.clone());
+        let pool =
+            |endpoint| Pool::new(endpoint, dialer.clone(), surroundings.clone(), settings.connections());
         let pools = address.endpoints.into_iter();
         let pools =
             pools.map(|(service, (first, second))| (service, (pool(first), second.map(pool)))).collect();

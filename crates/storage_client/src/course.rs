@@ -7,8 +7,8 @@
 use crate::error::{Error, ErrorKind, Failure};
 use crate::retry_observer::RepeatedAttempt;
 use crate::settings::{ANSWER_SIZE_BYTES_MAX, Settings};
-use crate::surroundings::Surroundings;
-use crate::wire::pool::NoAnswer;
+use http_client::NoAnswer;
+use http_client::Surroundings;
 use hyper::StatusCode;
 use retry::{Attempt, Decision, Location, Outcome};
 use std::time::Duration;

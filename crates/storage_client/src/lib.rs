@@ -55,7 +55,6 @@ mod retry_observer;
 mod service_error;
 mod settings;
 mod storage_account;
-mod surroundings;
 mod table;
 mod wire;
 
@@ -72,13 +71,13 @@ pub use blob::list::{BlobPage, BlobQuery, ContainerPage, ListedBlob};
 pub use blob::properties::{BlobCondition, BlobProperties, BlobWrite};
 pub use blob::upload::Upload;
 pub use error::{Error, ErrorKind};
+pub use http_client::{Proxies, Surroundings, Tls, TlsRoots};
 pub use queue::list::QueuePage;
 pub use queue::message::QueueMessage;
 pub use queue::queue_client::{MessageLife, PutMessage, QueueClient, QueueProperties, UpdatedMessage};
 pub use retry_observer::{RepeatedAttempt, RetryObserver};
 pub use settings::{CONNECTIONS_MAX, Settings, UPLOAD_RATE_MIN_BYTES_PER_S};
 pub use storage_account::StorageAccount;
-pub use surroundings::Surroundings;
 pub use table::entity::{Entity, IfMatch, TextEntity, Value};
 pub use table::group::{GROUP_OPERATIONS_MAX, GroupOperation};
 pub use table::list::TablePage;
@@ -86,5 +85,3 @@ pub use table::query::{Continuation, EntityPage, Query, QueryEntities, QueryPage
 pub use table::raw::{ChangeKind, RawChange};
 pub use table::table_client::TableClient;
 pub use table::table_connection::{CountedPage, TableConnection};
-pub use wire::proxy::Proxies;
-pub use wire::tls::{Tls, TlsRoots};

@@ -5,7 +5,7 @@
 
 use crate::client::{Client, Operation};
 use crate::error::Error;
-use crate::wire::xml::{Element, parse};
+use http_client::xml::{Element, parse};
 
 /// The document of a page, and the marker of the next one; none at the end.
 pub(crate) async fn list_page(

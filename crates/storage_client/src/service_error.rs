@@ -10,7 +10,7 @@
 //! What always holds: any body gives an error; one that can't be read has its beginning as the message.
 
 use crate::wire::header_text::text;
-use crate::wire::xml;
+use http_client::xml;
 use hyper::header::HeaderMap;
 
 /// Characters of a body that can't be read, as the message.

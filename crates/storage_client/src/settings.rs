@@ -2,8 +2,7 @@
 
 use crate::error::Error;
 use crate::retry_observer::{RepeatedAttempt, RetryObserver};
-use crate::wire::proxy::Proxies;
-use crate::wire::tls::TlsRoots;
+use http_client::{ConnectionSettings, Proxies, TlsRoots};
 use retry::Policy;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +60,17 @@ impl Settings {
     ) {
         if let Some(observer) = self.observer.as_ref().filter(|_| !repeated.is_empty()) {
             observer.ended(operation, repeated, end);
+        }
+    }
+
+    /// Bounds of the connections to one endpoint.
+    pub(crate) fn connections(&self) -> ConnectionSettings {
+        ConnectionSettings {
+            connections_max: self.connections_max,
+            idle_for: self.idle_for,
+            connect_for: self.connect_for,
+            permit_for: self.attempt_for,
+            part_for: self.part_for,
         }
     }
 

@@ -9,9 +9,9 @@ use crate::error::Error;
 use crate::queue::list::{QueuePage, queue_page};
 use crate::queue::queue_client::QueueClient;
 use crate::settings::Settings;
-use crate::surroundings::Surroundings;
 use crate::table::list::{TablePage, table_page};
 use crate::table::table_client::TableClient;
+use http_client::Surroundings;
 use std::sync::Arc;
 
 /// A storage account. Cheap to clone; clones share their connections.

@@ -37,7 +37,7 @@ fn header_fields(extent: ExtentId, offset: u64, len: u32) -> [u8; 24] {
 }
 
 /// Appends the block of `payload` at (`extent`, `offset`) to `out`; returns its checksum.
-pub(crate) fn put_block(out: &mut impl Encode, extent: ExtentId, offset: u64, payload: &[u8]) -> u64 {
+pub fn put_block(out: &mut impl Encode, extent: ExtentId, offset: u64, payload: &[u8]) -> u64 {
     let fields = header_fields(extent, offset, payload.len() as u32);
     let checksum = crc64(&[&fields, payload]);
     out.put_raw(&fields);
@@ -98,7 +98,7 @@ pub(crate) fn payload_len(header: &[u8], extent: ExtentId, offset: u64) -> Resul
 
 /// The size, header included, and the checksum of the first of `blocks`, which lies at (`extent`, `offset`).
 /// Checks all of its header but the checksum.
-pub(crate) fn step(blocks: &[u8], extent: ExtentId, offset: u64) -> Result<(usize, u64), StreamError> {
+pub fn step(blocks: &[u8], extent: ExtentId, offset: u64) -> Result<(usize, u64), StreamError> {
     let size = BLOCK_HEADER_SIZE + payload_len(blocks, extent, offset)? as usize;
     match Decoder::new(blocks.get(24..size).unwrap_or_default()).u64("checksum") {
         Ok(checksum) => Ok((size, checksum)),
@@ -107,7 +107,7 @@ pub(crate) fn step(blocks: &[u8], extent: ExtentId, offset: u64) -> Result<(usiz
 }
 
 /// The payload of the block at `location`, whose bytes (header and payload) are `block`.
-pub(crate) fn verify(block: &Bytes, location: Location) -> Result<Bytes, StreamError> {
+pub fn verify(block: &Bytes, location: Location) -> Result<Bytes, StreamError> {
     let Location { extent, offset, len } = location;
     let claimed = payload_len(block, extent, offset)?;
     if claimed != len || block.len() != BLOCK_HEADER_SIZE + len as usize {

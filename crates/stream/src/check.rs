@@ -8,8 +8,8 @@ use crate::error::StreamError;
 use crate::extent_node::{DamagedPart, NodeFacts, extent_path, read_node};
 use crate::folder::{self, Folder};
 use crate::ids::{ExtentId, StreamName};
+use crate::local_streams::listed_extents;
 use crate::stream_manager::{LOG_PATHS, State, StreamManager};
-use crate::streams::listed_extents;
 use base::{BoxFuture, Environment};
 
 /// One damaged thing.
@@ -69,7 +69,7 @@ pub fn check_streams<'a>(
         if let Folder::Ready { damaged: Some(path) } = folder {
             whole(path, "the file is missing or damaged".to_owned(), DamagedPart::Mended);
         }
-        let is_kept_twice = folder != Folder::Older;
+        let is_kept_twice = folder.is_kept_twice();
         let listed = match StreamManager::read(env, is_kept_twice).await {
             Ok(recovered) => {
                 for place in recovered.damaged {

@@ -1,8 +1,19 @@
 //! Why a request to the stream layer failed, and by the kind of failure, what the caller does next.
 
-use crate::ids::{ExtentId, OwnerEpoch, StreamName};
+use crate::ids::{ExtentId, StreamName};
+use crate::owner::Owner;
 use base::disk::is_open_refused;
 use std::io;
+
+/// The owner of a stream or an extent, and another one whose request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it belongs to {seen}, the request is of {given}")]
+pub struct OwnerConflict {
+    /// The owner.
+    pub seen: Owner,
+    /// Who asked.
+    pub given: Owner,
+}
 
 /// A failure of the stream layer. Cloneable, because one failed sync fails every append that waited for it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,24 +31,20 @@ pub enum StreamError {
     #[error("extent {0} is sealed")]
     Sealed(ExtentId),
     /// A newer owner has the stream: stop serving it.
-    #[error("extent {extent} belongs to epoch {seen:?}, the append came with {given:?}")]
+    #[error("extent {extent}: {owners}")]
     OldEpoch {
         /// Which extent.
         extent: ExtentId,
-        /// The epoch of its owner.
-        seen: OwnerEpoch,
-        /// The epoch of the append.
-        given: OwnerEpoch,
+        /// Its owner, and who asked.
+        owners: Box<OwnerConflict>,
     },
     /// A newer owner has the stream: stop serving it.
-    #[error("stream {stream} belongs to epoch {seen:?}, the request came with {given:?}")]
+    #[error("stream {stream}: {owners}")]
     NotOwner {
         /// Which stream.
         stream: StreamName,
-        /// The epoch of its owner.
-        seen: OwnerEpoch,
-        /// The epoch of the request.
-        given: OwnerEpoch,
+        /// Its owner, and who asked.
+        owners: Box<OwnerConflict>,
     },
     /// Stored bytes are not what was written. Nothing was changed; restore from elsewhere or run a check.
     #[error("stored data is damaged: {0}")]
@@ -77,6 +84,10 @@ pub enum StreamError {
         /// Bytes allowed.
         size_bytes_max: u64,
     },
+    /// The store that keeps the streams does not answer, or this process may not ask it any more: nothing was
+    /// done.
+    #[error("{0}")]
+    Unavailable(String),
     /// The layer is closing.
     #[error("the stream layer is closing")]
     Closing,
@@ -86,6 +97,16 @@ pub enum StreamError {
 }
 
 impl StreamError {
+    /// A request of `given` for an extent of `seen`.
+    pub(crate) fn old_epoch(extent: ExtentId, seen: Owner, given: Owner) -> Self {
+        StreamError::OldEpoch { extent, owners: Box::new(OwnerConflict { seen, given }) }
+    }
+
+    /// A request of `given` for a stream of `seen`.
+    pub fn not_owner(stream: &StreamName, seen: Owner, given: Owner) -> Self {
+        StreamError::NotOwner { stream: stream.clone(), owners: Box::new(OwnerConflict { seen, given }) }
+    }
+
     /// A failed read of `what`.
     pub(crate) fn read(what: &str, error: &io::Error) -> Self {
         StreamError::Read { what: what.to_owned(), error: error.to_string() }

@@ -6,7 +6,8 @@
 
 use crate::error::StreamError;
 use crate::extent_node::ExtentNode;
-use crate::ids::{ExtentId, OwnerEpoch, StreamName};
+use crate::ids::{ExtentId, StreamName};
+use crate::owner::Owner;
 use crate::stream_manager::{Command, StreamManager};
 use base::Spawner;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub(crate) struct Rolls(mpsc::Sender<Roll>);
 /// A stream needs a new last extent.
 struct Roll {
     stream: StreamName,
-    epoch: OwnerEpoch,
+    owner: Owner,
     /// Its open tail when that was found.
     seen: Option<ExtentId>,
     reply: oneshot::Sender<Result<(), StreamError>>,
@@ -54,19 +55,19 @@ impl Rolls {
     pub(crate) async fn ask(
         &self,
         stream: StreamName,
-        epoch: OwnerEpoch,
+        owner: Owner,
         seen: Option<ExtentId>,
     ) -> Result<(), StreamError> {
         let (reply, outcome) = oneshot::channel();
-        self.0.send(Roll { stream, epoch, seen, reply }).await.map_err(|_| StreamError::Closing)?;
+        self.0.send(Roll { stream, owner, seen, reply }).await.map_err(|_| StreamError::Closing)?;
         outcome.await.map_err(|_| StreamError::Closing)?
     }
 }
 
 impl Roller {
     async fn run(mut self, mut asked: mpsc::Receiver<Roll>) {
-        while let Some(Roll { stream, epoch, seen, reply }) = asked.recv().await {
-            let outcome = self.roll(stream, epoch, seen).await;
+        while let Some(Roll { stream, owner, seen, reply }) = asked.recv().await {
+            let outcome = self.roll(stream, owner, seen).await;
             // A requester that was dropped is no reason to stop.
             let _ = reply.send(outcome);
         }
@@ -75,24 +76,25 @@ impl Roller {
     async fn roll(
         &mut self,
         stream: StreamName,
-        epoch: OwnerEpoch,
+        owner: Owner,
         seen: Option<ExtentId>,
     ) -> Result<(), StreamError> {
         let _rolling = self.rolling.clone().lock_owned().await;
-        if self.manager.with(|state| state.open_tail(&stream))? != seen {
+        if self.manager.with(|state| state.tail_for(&stream, owner))? != seen {
             return Ok(());
         }
+        let stream = stream.owned_by(owner);
         // Where there is no space for its deletion there is none for another: so there is never more than
         // one.
         self.delete_unlisted().await?;
         let mut commands = Vec::new();
         if let Some(extent) = seen {
-            let sealed = self.node.fence(extent, epoch, true).await?.sealed();
-            commands.push(Command::Seal { extent, sealed });
+            let sealed = self.node.fence(extent, owner, true).await?.sealed();
+            commands.push(Command::Seal { stream: Some(stream.clone()), extent, sealed });
         }
         let extent = self.manager.new_extent_id();
-        self.node.create(extent, epoch).await?;
-        commands.push(Command::Add { stream, extent, epoch });
+        self.node.create(extent, owner).await?;
+        commands.push(Command::Add { stream, extent });
         let listed = self.manager.multi_modify(commands).await;
         if matches!(listed, Err(StreamError::DiskFull | StreamError::NotOwner { .. })) {
             // For certain no stream lists it. If it can't be deleted now, the next roll tries again.

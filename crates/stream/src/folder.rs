@@ -1,7 +1,7 @@
 //! The data folder: how one is recognised, made and refused.
 //!
 //! ```text
-//! FORMAT             "larimar data folder, format 6\nchecksum <16 hex>\n" (CRC-64/NVME of the first line;
+//! FORMAT             "larimar data folder, format 7\nchecksum <16 hex>\n" (CRC-64/NVME of the first line;
 //!                    up to format 5 only that); written last, so a folder without it was never finished,
 //!                    unless it holds extents, which come later
 //! FORMAT.second      the same, written before it
@@ -19,7 +19,7 @@ use base::{Environment, OpenMode};
 use bytes::Bytes;
 
 /// The format that this program writes.
-pub const FORMAT_VERSION: u32 = 6;
+pub const FORMAT_VERSION: u32 = 7;
 /// The oldest format that it still reads. It raises a folder to the present one before it writes to it.
 const FORMAT_VERSION_MIN: u32 = 1;
 /// The first format whose FORMAT file has a checksum and is kept twice.
@@ -54,7 +54,17 @@ pub(crate) enum Folder {
         damaged: Option<&'static str>,
     },
     /// A folder of an older format: [`raise`] it before anything of the present one is written.
-    Older,
+    Older {
+        /// The lowest format that its files name.
+        version: u32,
+    },
+}
+
+impl Folder {
+    /// Whether its format has the second copies of what all streams share.
+    pub(crate) fn is_kept_twice(&self) -> bool {
+        !matches!(self, Folder::Older { version } if *version < FORMAT_VERSION_TWICE)
+    }
 }
 
 /// Looks at the folder without changing it. A foreign or newer folder is an error that says what to do.
@@ -110,7 +120,11 @@ fn check_formats(contents: &[Option<Bytes>; 2]) -> Result<Folder, StreamError> {
         Some(FORMAT_VERSION) if versions.iter().flatten().all(|version| *version == FORMAT_VERSION) => {
             Ok(Folder::Ready { damaged })
         }
-        Some(FORMAT_VERSION_MIN..=FORMAT_VERSION) => Ok(Folder::Older),
+        // A folder that is being raised is still of the format that it is raised from.
+        Some(FORMAT_VERSION_MIN..=FORMAT_VERSION) => {
+            let version = versions.iter().flatten().min().copied().unwrap_or(FORMAT_VERSION_MIN);
+            Ok(Folder::Older { version })
+        }
         _ => Err(StreamError::Folder(
             "the data folder's FORMAT file is not one of Larimar's; choose another folder, or restore \
              the file from a backup. Nothing was changed"
@@ -227,14 +241,20 @@ mod tests {
         let present = format_text(FORMAT_VERSION);
         let present = Some(present.as_str());
         assert_eq!(checked(present, present), Ok(Folder::Ready { damaged: None }));
-        for older in 1..6 {
-            let older = format!("larimar data folder, format {older}\n");
-            assert_eq!(checked(Some(&older), None), Ok(Folder::Older));
-            assert_eq!(checked(Some(&older), present), Ok(Folder::Older), "it was being raised");
+        for version in 1..6 {
+            let older = format!("larimar data folder, format {version}\n");
+            let expected = Ok(Folder::Older { version });
+            assert_eq!(checked(Some(&older), None), expected);
+            assert_eq!(checked(Some(&older), present), expected, "it was being raised");
+            assert!(!expected.unwrap().is_kept_twice());
         }
+        let older = format_text(6);
+        assert_eq!(checked(Some(&older), Some(&older)), Ok(Folder::Older { version: 6 }));
+        assert_eq!(checked(Some(&older), present), Ok(Folder::Older { version: 6 }), "it was being raised");
+        assert!(Folder::Older { version: 6 }.is_kept_twice());
         assert!(checked(Some("larimar data folder, format 0\n"), None).is_err());
-        assert!(checked(Some("larimar data folder, format 6\n"), None).is_err(), "without a checksum");
-        for newer in [(Some(format_text(7)), None), (None, Some(format_text(7)))] {
+        assert!(checked(Some("larimar data folder, format 7\n"), None).is_err(), "without a checksum");
+        for newer in [(Some(format_text(8)), None), (None, Some(format_text(8)))] {
             let newer = checked(newer.0.as_deref(), newer.1.as_deref()).unwrap_err().to_string();
             assert!(newer.contains("newer Larimar"), "{newer}");
         }

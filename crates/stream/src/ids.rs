@@ -13,7 +13,7 @@ impl fmt::Display for ExtentId {
     }
 }
 
-/// Name of a stream, by convention `range/purpose`.
+/// Name of a stream, by convention `table/range/purpose`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamName(Arc<str>);
 
@@ -33,6 +33,12 @@ impl StreamName {
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The streams that have one owner together are those whose names have the same first two parts; a name
+    /// of fewer parts stands for itself.
+    pub fn group(&self) -> &str {
+        self.0.match_indices('/').nth(1).map_or(&self.0, |(at, _)| &self.0[..at])
     }
 }
 
@@ -62,5 +68,23 @@ impl Location {
     /// Offset of the byte after this block.
     pub fn end(&self) -> u64 {
         self.offset + crate::block::BLOCK_HEADER_SIZE as u64 + u64::from(self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_of_a_range_are_a_group() {
+        for (name, group) in [
+            ("entity/1/metadata", "entity/1"),
+            ("entity/1/row_data/17", "entity/1"),
+            ("entity/11/log", "entity/11"),
+            ("partition_map/copy", "partition_map/copy"),
+            ("log", "log"),
+        ] {
+            assert_eq!(StreamName::new(name).group(), group);
+        }
     }
 }

@@ -37,8 +37,8 @@ impl Streams {
         visit: &'a mut (dyn FnMut(Salvaged) + Send),
     ) -> BoxFuture<'a, Result<(), StreamError>> {
         Box::pin(async move {
-            for (extent, length) in self.listed(stream)? {
-                let walked = match self.node().walk(extent).await {
+            for (extent, length) in self.local()?.listed(stream)? {
+                let walked = match self.local()?.node().walk(extent).await {
                     Ok(walked) => walked,
                     Err(error) => {
                         visit(Salvaged::Missing {
@@ -74,7 +74,7 @@ impl Streams {
                         }
                     }
                 }
-                if self.node().is_in_doubt(extent)? {
+                if self.local()?.node().is_in_doubt(extent)? {
                     let problem = "the journal was damaged: what was appended last may be lost".to_owned();
                     visit(Salvaged::Missing { extent, from: end, to: u64::MAX, is_end: true, problem });
                 } else if length.is_some_and(|length| end < length) {
@@ -114,8 +114,8 @@ impl Streams {
     pub fn mend_flipped_bits<'a>(&'a self) -> BoxFuture<'a, Result<Vec<(ExtentId, u64)>, StreamError>> {
         Box::pin(async move {
             let mut mended = Vec::new();
-            for extent in self.node().list() {
-                match self.node().mend(extent).await {
+            for extent in self.local()?.node().list() {
+                match self.local()?.node().mend(extent).await {
                     Ok(offsets) => mended.extend(offsets.into_iter().map(|offset| (extent, offset))),
                     // Its file is lost: nothing is there to be mended.
                     Err(StreamError::Read { .. }) => {}
@@ -132,9 +132,9 @@ impl Streams {
     pub fn accept_ends<'a>(&'a self, stream: &'a StreamName) -> BoxFuture<'a, Result<u64, StreamError>> {
         Box::pin(async move {
             let mut accepted = 0;
-            for (extent, _) in self.listed(stream)? {
-                if self.node().is_in_doubt(extent)? {
-                    self.node().accept_end(extent).await?;
+            for (extent, _) in self.local()?.listed(stream)? {
+                if self.local()?.node().is_in_doubt(extent)? {
+                    self.local()?.node().accept_end(extent).await?;
                     accepted += 1;
                 }
             }

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use sim::World;
 use std::sync::Arc;
 use stream::{
-    Location, OwnerEpoch, Salvaged, StreamError, StreamName, StreamSettings, Streams, check_streams,
+    Incarnation, Location, Owner, Salvaged, StreamError, StreamName, StreamSettings, Streams, check_streams,
 };
 
 const STREAM_COUNT: u64 = 4;
-const EPOCH: OwnerEpoch = OwnerEpoch(1);
+const OWNER: Owner = Owner::first(Incarnation(1));
 
 fn name(stream: u64) -> StreamName {
     StreamName::new(&format!("test/{stream}"))
@@ -27,14 +27,14 @@ fn filled(seed: u64, is_clean: bool) -> (World, Model) {
         let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
         let mut model = vec![Vec::new(); STREAM_COUNT as usize];
         let names: Vec<StreamName> = (0..STREAM_COUNT).map(name).collect();
-        streams.create(&names).await.unwrap();
+        streams.create(&names, OWNER).await.unwrap();
         let mut state = seed;
         for _ in 0..60 {
             let stream = (splitmix64(&mut state) % STREAM_COUNT) as usize;
             let len =
                 if splitmix64(&mut state).is_multiple_of(8) { 10_000 } else { splitmix64(&mut state) % 3000 };
             let block = Bytes::from(vec![splitmix64(&mut state) as u8; len as usize]);
-            let at = streams.append(&names[stream], EPOCH, vec![block.clone()]).await.unwrap()[0];
+            let at = streams.append(&names[stream], OWNER, vec![block.clone()]).await.unwrap()[0];
             model[stream].push((at, block));
         }
         // Long enough for the journal's mark, too short for its bytes to be in their extents.
@@ -138,7 +138,7 @@ fn whatever_is_damaged_the_rest_is_served_and_nothing_is_wrong() {
             for stream in 0..STREAM_COUNT {
                 if streams.is_whole(&name(stream)).await.unwrap() {
                     let block = vec![Bytes::from_static(b"and then")];
-                    streams.append(&name(stream), EPOCH, block).await.unwrap();
+                    streams.append(&name(stream), OWNER, block).await.unwrap();
                 }
             }
             assert_eq!(streams.check_writes(), Ok(()), "{words}");

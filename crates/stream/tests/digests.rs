@@ -8,9 +8,12 @@ use bytes::Bytes;
 use sim::World;
 use std::time::Duration;
 use stream::{
-    BLOCK_HEADER_SIZE, DamagedPart, OwnerEpoch, StreamCheck, StreamError, StreamName, StreamSettings,
+    BLOCK_HEADER_SIZE, DamagedPart, Incarnation, Owner, StreamCheck, StreamError, StreamName, StreamSettings,
     Streams, check_streams,
 };
+
+/// The owner of all streams here.
+const OWNER: Owner = Owner::first(Incarnation(1));
 
 const PAYLOAD_SIZE: usize = 1000;
 const BLOCK_SIZE: usize = BLOCK_HEADER_SIZE + PAYLOAD_SIZE;
@@ -25,7 +28,7 @@ fn name() -> StreamName {
 /// last one is open. The payloads depend on `tag`.
 async fn fill(env: Environment, tag: u8) {
     let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
-    streams.create(&[name()]).await.unwrap();
+    streams.create(&[name()], OWNER).await.unwrap();
     for at in 0..20u64 {
         let count = if at % 4 == 3 { DIRECT_BLOCK_COUNT } else { 1 };
         let block = |index: u64| {
@@ -33,7 +36,7 @@ async fn fill(env: Environment, tag: u8) {
             block[..8].copy_from_slice(&(at * 100 + index).to_le_bytes());
             Bytes::from(block)
         };
-        streams.append(&name(), OwnerEpoch(1), (0..count).map(block).collect()).await.unwrap();
+        streams.append(&name(), OWNER, (0..count).map(block).collect()).await.unwrap();
     }
     streams.close().await;
 }

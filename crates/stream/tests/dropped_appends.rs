@@ -9,9 +9,9 @@ use sim::{Faults, SimClock, World};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use stream::{OwnerEpoch, StreamName, StreamSettings, Streams};
+use stream::{Incarnation, Owner, StreamName, StreamSettings, Streams};
 
-const EPOCH: OwnerEpoch = OwnerEpoch(1);
+const OWNER: Owner = Owner::first(Incarnation(1));
 /// Past the journal, under [`StreamSettings::tiny`].
 const LARGE: usize = 9000;
 
@@ -20,7 +20,7 @@ fn block(tag: u8, size: usize) -> Bytes {
 }
 
 async fn append(streams: &Streams, stream: &StreamName, block: Bytes) {
-    let appended = streams.append(stream, EPOCH, vec![block.clone()]).await;
+    let appended = streams.append(stream, OWNER, vec![block.clone()]).await;
     let place = appended.unwrap_or_else(|error| panic!("{} bytes: {error}", block.len()))[0];
     assert_eq!(streams.read(place).await.unwrap(), block);
 }
@@ -33,7 +33,7 @@ async fn append_and_leave(
     block: Bytes,
     leave_after: Duration,
 ) {
-    let appending = pin!(streams.append(stream, EPOCH, vec![block]));
+    let appending = pin!(streams.append(stream, OWNER, vec![block]));
     if let Either::Left((appended, _)) = select(appending, clock.sleep(leave_after)).await {
         appended.unwrap();
     }
@@ -66,7 +66,7 @@ where
     let open = |env: Environment| async move { Streams::open(&env, StreamSettings::tiny()).await.unwrap() };
     world.run(|env, clock| async {
         let streams = open(env).await;
-        streams.create(std::slice::from_ref(&stream)).await.unwrap();
+        streams.create(std::slice::from_ref(&stream), OWNER).await.unwrap();
         disk.set_faults(Faults { slow_one_in: 1, ..Faults::default() });
         life(streams.clone(), clock, stream.clone()).await;
         verify(&streams, &stream, kept, left, what).await;
@@ -87,7 +87,7 @@ fn a_large_append_follows_a_small_one_whose_requester_has_gone() {
         let (kept, gone) = ([first.clone(), large.clone(), last.clone()], [left.clone()]);
         run(seed, &format!("seed {seed}"), &kept, &gone, |streams, _, stream| async move {
             append(&streams, &stream, first).await;
-            assert!(streams.append(&stream, EPOCH, vec![left]).now_or_never().is_none());
+            assert!(streams.append(&stream, OWNER, vec![left]).now_or_never().is_none());
             append(&streams, &stream, large).await;
             append(&streams, &stream, last).await;
         });

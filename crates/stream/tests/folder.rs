@@ -3,7 +3,12 @@
 
 use bytes::Bytes;
 use sim::World;
-use stream::{DamagedPart, OwnerEpoch, StreamError, StreamName, StreamSettings, Streams, check_streams};
+use stream::{
+    DamagedPart, Incarnation, Owner, StreamError, StreamName, StreamSettings, Streams, check_streams,
+};
+
+/// The owner of all streams here.
+const OWNER: Owner = Owner::first(Incarnation(1));
 
 const LAST: &[u8] = b"the last append before the stop";
 
@@ -13,9 +18,9 @@ fn used_folder(seed: u64) -> World {
     world.run(|env, _| async move {
         let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
         let name = StreamName::new("test/0");
-        streams.create(std::slice::from_ref(&name)).await.unwrap();
+        streams.create(std::slice::from_ref(&name), OWNER).await.unwrap();
         for block in [b"the first append", LAST] {
-            streams.append(&name, OwnerEpoch(1), vec![Bytes::from_static(block)]).await.unwrap();
+            streams.append(&name, OWNER, vec![Bytes::from_static(block)]).await.unwrap();
         }
         streams.close().await;
     });
@@ -145,8 +150,8 @@ fn a_format_that_a_former_process_did_not_sync_is_synced_by_the_next() {
             }
             let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
             let name = StreamName::new("test/0");
-            streams.create(std::slice::from_ref(&name)).await.unwrap();
-            streams.append(&name, OwnerEpoch(1), vec![Bytes::from_static(LAST)]).await.unwrap();
+            streams.create(std::slice::from_ref(&name), OWNER).await.unwrap();
+            streams.append(&name, OWNER, vec![Bytes::from_static(LAST)]).await.unwrap();
         });
         assert!(has_format(&world), "seed {seed}: the power loss took FORMAT");
         let opened =
@@ -165,10 +170,10 @@ fn a_folder_that_contradicts_itself_is_refused_before_its_format_is_raised() {
     world.run(|env, _| async move {
         let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
         let name = StreamName::new("test/0");
-        streams.create(std::slice::from_ref(&name)).await.unwrap();
-        streams.append(&name, OwnerEpoch(1), vec![Bytes::from_static(LAST)]).await.unwrap();
+        streams.create(std::slice::from_ref(&name), OWNER).await.unwrap();
+        streams.append(&name, OWNER, vec![Bytes::from_static(LAST)]).await.unwrap();
         let before = disk.contents().remove(LOG).unwrap();
-        streams.delete(&name).await.unwrap();
+        streams.delete(&name, OWNER).await.unwrap();
         streams.close().await;
         // A log that was brought back from a backup.
         disk.replace(LOG, before);

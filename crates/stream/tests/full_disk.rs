@@ -6,9 +6,15 @@ use bytes::Bytes;
 use sim::{Faults, SimDisk, World};
 use std::sync::Arc;
 use std::time::Duration;
-use stream::{OwnerEpoch, StreamChange, StreamError, StreamName, StreamSettings, Streams};
+use stream::{
+    Incarnation, Owner, OwnerEpoch, StreamChange, StreamError, StreamName, StreamSettings, Streams,
+};
 
-const EPOCH: OwnerEpoch = OwnerEpoch(1);
+fn owner(epoch: u64) -> Owner {
+    Owner { incarnation: Incarnation(1), epoch: OwnerEpoch(epoch) }
+}
+
+const OWNER: Owner = Owner::first(Incarnation(1));
 
 fn name(at: usize) -> StreamName {
     StreamName::new(&format!("test/{at:03}"))
@@ -23,12 +29,12 @@ fn fill_up(disk: &SimDisk) {
 async fn live(env: Environment, disk: Arc<SimDisk>) -> Vec<StreamName> {
     let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
     let first = name(0);
-    streams.create(std::slice::from_ref(&first)).await.unwrap();
-    streams.append(&first, EPOCH, vec![Bytes::from_static(b"before")]).await.unwrap();
+    streams.create(std::slice::from_ref(&first), OWNER).await.unwrap();
+    streams.append(&first, OWNER, vec![Bytes::from_static(b"before")]).await.unwrap();
     fill_up(&disk);
     let mut count = 1;
     let refused = loop {
-        match streams.create(&[name(count)]).await {
+        match streams.create(&[name(count)], OWNER).await {
             Ok(()) => count += 1,
             Err(error) => break error,
         }
@@ -38,17 +44,17 @@ async fn live(env: Environment, disk: Arc<SimDisk>) -> Vec<StreamName> {
     assert!(count > 2, "the log had room for some");
     // Refused is refused, again and again, and changes nothing.
     for _ in 0..3 {
-        assert_eq!(streams.create(&[name(count)]).await, Err(StreamError::DiskFull));
-        assert_eq!(streams.delete(&first).await, Err(StreamError::DiskFull));
+        assert_eq!(streams.create(&[name(count)], OWNER).await, Err(StreamError::DiskFull));
+        assert_eq!(streams.delete(&first, OWNER).await, Err(StreamError::DiskFull));
         assert!(streams.exists(&first) && !streams.exists(&name(count)));
     }
     // What needs no space in the log goes on.
     assert_eq!(streams.check_writes(), Ok(()));
-    let place = streams.append(&first, EPOCH, vec![Bytes::from_static(b"meanwhile")]).await.unwrap()[0];
+    let place = streams.append(&first, OWNER, vec![Bytes::from_static(b"meanwhile")]).await.unwrap()[0];
     assert_eq!(streams.read(place).await.unwrap(), "meanwhile");
     disk.set_faults(Faults::default());
     for _ in 0..20 {
-        streams.create(&[name(count)]).await.unwrap();
+        streams.create(&[name(count)], OWNER).await.unwrap();
         count += 1;
     }
     streams.list("test/")
@@ -83,7 +89,7 @@ async fn append_until_full(streams: &Streams, stream: &StreamName, size: usize, 
     let mut taken = Vec::new();
     loop {
         let block = Bytes::from(vec![tag; size]);
-        match streams.append(stream, EPOCH, vec![block.clone()]).await {
+        match streams.append(stream, OWNER, vec![block.clone()]).await {
             Ok(_) => taken.push(block),
             Err(StreamError::DiskFull) => return taken,
             Err(other) => panic!("{other}"),
@@ -108,8 +114,8 @@ fn appends_after_a_refused_segment_outlive_the_segments_that_follow() {
         let appended = world.run(|env, _| async move {
             let streams = Streams::open(&env, settings()).await.unwrap();
             let stream = name(0);
-            streams.create(std::slice::from_ref(&stream)).await.unwrap();
-            streams.append(&stream, EPOCH, vec![Bytes::from_static(b"before")]).await.unwrap();
+            streams.create(std::slice::from_ref(&stream), OWNER).await.unwrap();
+            streams.append(&stream, OWNER, vec![Bytes::from_static(b"before")]).await.unwrap();
             let mut appended = vec![Bytes::from_static(b"before")];
             fill_up(&disk);
             appended.extend(append_until_full(&streams, &stream, LARGE, 1).await);
@@ -118,7 +124,7 @@ fn appends_after_a_refused_segment_outlive_the_segments_that_follow() {
             env.clock.sleep(Duration::from_millis(300)).await;
             // One page is left of the segment.
             let late = Bytes::from_static(b"late");
-            streams.append(&stream, EPOCH, vec![late.clone()]).await.unwrap();
+            streams.append(&stream, OWNER, vec![late.clone()]).await.unwrap();
             appended.push(late);
             fill_up(&disk);
             appended.extend(append_until_full(&streams, &stream, LARGE, 2).await);
@@ -157,12 +163,12 @@ fn the_managers_log_goes_on_while_no_file_can_be_opened_for_its_successor() {
         disk.set_faults(Faults { create_refused_one_in: 1, ..Faults::default() });
         // A record takes a page.
         for _ in 0..2100 {
-            streams.create(std::slice::from_ref(&stream)).await.unwrap();
-            streams.delete(&stream).await.unwrap();
+            streams.create(std::slice::from_ref(&stream), OWNER).await.unwrap();
+            streams.delete(&stream, OWNER).await.unwrap();
         }
         let grown = log_size();
         disk.set_faults(Faults::default());
-        streams.create(std::slice::from_ref(&stream)).await.unwrap();
+        streams.create(std::slice::from_ref(&stream), OWNER).await.unwrap();
         (grown, log_size())
     });
     let (grown, replaced) = sizes.unwrap();
@@ -194,7 +200,7 @@ async fn append_until_scarce(streams: &Streams) -> Vec<Bytes> {
             return taken;
         }
         let block = Bytes::from(vec![taken.len() as u8; 5000]);
-        match streams.append(&name(0), EPOCH, vec![block.clone()]).await {
+        match streams.append(&name(0), OWNER, vec![block.clone()]).await {
             Ok(_) => taken.push(block),
             // The drain is at it.
             Err(StreamError::DiskFull) => {}
@@ -213,9 +219,9 @@ fn a_reserve_lets_deletions_go_on_where_the_disk_and_the_journal_are_full() {
         let appended = world.run(|env, _| async move {
             let streams = Streams::open(&env, with_reserve()).await.unwrap();
             for at in 0..=VICTIM_COUNT {
-                streams.create(&[name(at)]).await.unwrap();
+                streams.create(&[name(at)], OWNER).await.unwrap();
                 for block in [9000, 9000] {
-                    streams.append(&name(at), EPOCH, vec![Bytes::from(vec![7; block])]).await.unwrap();
+                    streams.append(&name(at), OWNER, vec![Bytes::from(vec![7; block])]).await.unwrap();
                 }
             }
             env.clock.sleep(Duration::from_secs(10)).await;
@@ -235,11 +241,11 @@ fn a_reserve_lets_deletions_go_on_where_the_disk_and_the_journal_are_full() {
                 let streams = Streams::open(&env, with_reserve()).await.unwrap();
                 assert!(streams.is_scarce() && !streams.has_room_for(1 << 20).await, "seed {seed}");
                 for at in 1..=VICTIM_COUNT {
-                    assert_eq!(streams.delete(&name(at)).await, Ok(()), "seed {seed}, {at}");
+                    assert_eq!(streams.delete(&name(at), OWNER).await, Ok(()), "seed {seed}, {at}");
                 }
                 env.clock.sleep(Duration::from_secs(10)).await;
                 assert_eq!((reserve_size(&disk), streams.is_scarce()), (RESERVE, false), "seed {seed}");
-                streams.append(&name(0), EPOCH, vec![Bytes::from_static(b"after")]).await.unwrap();
+                streams.append(&name(0), OWNER, vec![Bytes::from_static(b"after")]).await.unwrap();
                 assert_eq!(streams.list("test/"), [name(0)]);
             })
             .unwrap();
@@ -269,7 +275,7 @@ fn a_nearly_full_disk_keeps_its_reserve_and_takes_writes_as_soon_as_there_is_spa
     world
         .run(|env, _| async move {
             let streams = Streams::open(&env, with_reserve()).await.unwrap();
-            streams.create(&[name(0)]).await.unwrap();
+            streams.create(&[name(0)], OWNER).await.unwrap();
             env.clock.sleep(Duration::from_secs(10)).await;
             for round in 0..3 {
                 disk.set_free_bytes(Some(RESERVE / 2 - 1));
@@ -319,11 +325,11 @@ fn a_reserve_makes_room_in_the_managers_log() {
             let mut count = 0;
             while !streams.is_scarce() {
                 assert!(count < 100, "the log must fill up");
-                assert_eq!(streams.create(&[name(count)]).await, Ok(()), "stream {count}");
+                assert_eq!(streams.create(&[name(count)], OWNER).await, Ok(()), "stream {count}");
                 count += 1;
             }
             for at in 0..count {
-                assert_eq!(streams.delete(&name(at)).await, Ok(()), "stream {at}");
+                assert_eq!(streams.delete(&name(at), OWNER).await, Ok(()), "stream {at}");
             }
         })
         .unwrap();
@@ -338,11 +344,11 @@ fn a_folder_without_room_for_a_reserve_gets_one_once_there_is_space() {
     world
         .run(|env, _| async move {
             let streams = Streams::open(&env, with_reserve()).await.unwrap();
-            streams.create(&[name(0)]).await.unwrap();
+            streams.create(&[name(0)], OWNER).await.unwrap();
             disk.set_free_bytes(Some(RESERVE));
             env.clock.sleep(Duration::from_secs(10)).await;
             assert_eq!(reserve_size(&disk), 0);
-            while streams.append(&name(0), EPOCH, vec![Bytes::from(vec![7; 5000])]).await.is_ok() {}
+            while streams.append(&name(0), OWNER, vec![Bytes::from(vec![7; 5000])]).await.is_ok() {}
             assert!(streams.is_scarce());
             // Reclaimed space is used for one, and until then only what reclaims some is accepted.
             disk.set_free_bytes(Some(2 * RESERVE));
@@ -365,7 +371,7 @@ fn a_reserve_that_is_cut_off_while_it_is_made_is_told_from_one_that_was_given_up
             let disk = world.disk.clone();
             let whole = world.run(|env, _| async move {
                 let streams = Streams::open(&env, settings()).await.unwrap();
-                streams.create(&[name(0)]).await.unwrap();
+                streams.create(&[name(0)], OWNER).await.unwrap();
                 if again {
                     env.clock.sleep(Duration::from_secs(10)).await;
                     fill_up(&disk);
@@ -404,7 +410,7 @@ fn a_reserve_that_was_never_whole_gives_its_space_back_and_is_made_anew() {
         .run(|env, _| async move {
             let settings = StreamSettings { reserve_size_bytes: SIZE, ..StreamSettings::tiny() };
             let streams = Streams::open(&env, settings).await.unwrap();
-            streams.create(&[name(0)]).await.unwrap();
+            streams.create(&[name(0)], OWNER).await.unwrap();
             let begun = || {
                 let files = disk.files();
                 files.iter().find(|(path, _)| path == "reserve.new").map_or(0, |(_, size)| *size)
@@ -416,7 +422,7 @@ fn a_reserve_that_was_never_whole_gives_its_space_back_and_is_made_anew() {
             let mut count = 0;
             while begun() > 0 {
                 assert!(count < 200, "it keeps its space");
-                let _ = streams.append(&name(0), EPOCH, vec![Bytes::from(vec![7; 5000])]).await;
+                let _ = streams.append(&name(0), OWNER, vec![Bytes::from(vec![7; 5000])]).await;
                 env.clock.sleep(Duration::from_millis(10)).await;
                 count += 1;
             }
@@ -446,19 +452,19 @@ fn a_refused_large_append_gives_back_what_it_has_written() {
         world
             .run(|env, _| async move {
                 let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
-                streams.create(&[name(0)]).await.unwrap();
+                streams.create(&[name(0)], OWNER).await.unwrap();
                 // The drain owes the last one.
                 let mut expected = Vec::new();
                 for size in [9000, 100] {
                     expected.push(Bytes::from(vec![7; size]));
-                    streams.append(&name(0), EPOCH, expected[expected.len() - 1..].to_vec()).await.unwrap();
+                    streams.append(&name(0), OWNER, expected[expected.len() - 1..].to_vec()).await.unwrap();
                 }
                 let owed = 100 + stream::BLOCK_HEADER_SIZE as u64;
                 let before = used_bytes(&disk);
                 disk.set_free_bytes(Some(20_000));
                 for _ in 0..10 {
                     let refused = streams
-                        .append(&name(0), EPOCH, vec![Bytes::from(vec![8; 50_000])])
+                        .append(&name(0), OWNER, vec![Bytes::from(vec![8; 50_000])])
                         .await
                         .unwrap_err();
                     assert_eq!(refused, StreamError::DiskFull);
@@ -466,7 +472,7 @@ fn a_refused_large_append_gives_back_what_it_has_written() {
                     assert!(left <= owed, "seed {seed}: {left} bytes are left");
                 }
                 expected.push(Bytes::from(vec![9; 9000]));
-                streams.append(&name(0), EPOCH, expected[2..].to_vec()).await.unwrap();
+                streams.append(&name(0), OWNER, expected[2..].to_vec()).await.unwrap();
                 let mut replay = streams.replay(&name(0), None).unwrap();
                 for block in expected {
                     assert_eq!(replay.next().await.unwrap().unwrap().1, block, "seed {seed}");
@@ -489,14 +495,14 @@ fn a_log_without_space_for_its_successor_leaves_the_space_to_others() {
                 let streams = Streams::open(&env, settings).await.unwrap();
                 // A record takes a page. From here on the log is due half a MiB before it must grow again.
                 while log_size(&disk) < 9 << 20 {
-                    streams.create(&[name(0)]).await.unwrap();
-                    streams.delete(&name(0)).await.unwrap();
+                    streams.create(&[name(0)], OWNER).await.unwrap();
+                    streams.delete(&name(0), OWNER).await.unwrap();
                 }
                 disk.set_free_bytes(Some(600_000));
                 let (before, mut tried) = (used_bytes(&disk), 0);
                 let mut operations = disk.operation_count();
                 let refused = loop {
-                    let outcome = streams.create(&[name(tried)]).await;
+                    let outcome = streams.create(&[name(tried)], OWNER).await;
                     assert_eq!(used_bytes(&disk), before, "seed {seed}, {tried}: something is left");
                     let Ok(()) = outcome else { break outcome };
                     tried += 1;
@@ -509,7 +515,7 @@ fn a_log_without_space_for_its_successor_leaves_the_space_to_others() {
                 };
                 assert_eq!(refused, Err(StreamError::DiskFull));
                 disk.set_free_bytes(None);
-                streams.create(&[name(tried)]).await.unwrap();
+                streams.create(&[name(tried)], OWNER).await.unwrap();
                 assert!(log_size(&disk) < 2 << 20, "seed {seed}: the log is replaced once there is space");
             })
             .unwrap();
@@ -543,12 +549,12 @@ fn a_large_append_that_the_full_journal_refuses_gives_back_what_it_has_written()
                 disk.set_free_bytes(Some(60_000));
                 let before = used_bytes(&disk);
                 let large = vec![Bytes::from(vec![8; 50_000])];
-                let refused = streams.append(&name(1), EPOCH, large.clone()).await;
+                let refused = streams.append(&name(1), OWNER, large.clone()).await;
                 assert_eq!(refused, Err(StreamError::DiskFull), "seed {seed}");
                 assert_eq!(used_bytes(&disk), before, "seed {seed}");
                 disk.set_free_bytes(None);
                 env.clock.sleep(Duration::from_secs(1)).await;
-                streams.append(&name(1), EPOCH, large).await.unwrap();
+                streams.append(&name(1), OWNER, large).await.unwrap();
                 let mut replay = streams.replay(&name(1), None).unwrap();
                 for (tag, size) in [(7, 9000), (8, 50_000)] {
                     assert_eq!(replay.next().await.unwrap().unwrap().1, vec![tag; size], "seed {seed}");
@@ -569,19 +575,19 @@ fn refused_extents_leave_no_files() {
             .run(|env, _| async move {
                 let settings = StreamSettings { manager_log_growth_bytes: 1 << 20, ..StreamSettings::tiny() };
                 let streams = Streams::open(&env, settings).await.unwrap();
-                streams.create(&[name(0), name(1)]).await.unwrap();
-                streams.append(&name(0), EPOCH, vec![Bytes::from_static(b"before")]).await.unwrap();
+                streams.create(&[name(0), name(1)], OWNER).await.unwrap();
+                streams.append(&name(0), OWNER, vec![Bytes::from_static(b"before")]).await.unwrap();
                 fill_journal(&disk, &streams).await;
                 let before = extent_file_count(&disk);
                 for _ in 0..100 {
-                    let refused = streams.append(&name(1), EPOCH, vec![Bytes::from_static(b"first")]).await;
+                    let refused = streams.append(&name(1), OWNER, vec![Bytes::from_static(b"first")]).await;
                     assert_eq!(refused, Err(StreamError::DiskFull), "seed {seed}");
                     let left = extent_file_count(&disk) - before;
                     assert_eq!(left, 0, "seed {seed}: {left} files");
                 }
                 disk.set_free_bytes(None);
                 env.clock.sleep(Duration::from_secs(1)).await;
-                streams.append(&name(1), EPOCH, vec![Bytes::from_static(b"first")]).await.unwrap();
+                streams.append(&name(1), OWNER, vec![Bytes::from_static(b"first")]).await.unwrap();
             })
             .unwrap();
     }
@@ -597,24 +603,24 @@ fn an_extent_that_no_stream_lists_does_not_stay() {
         world
             .run(|env, _| async move {
                 let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
-                streams.create(&[name(0), name(1)]).await.unwrap();
-                streams.take_over(&name(1), OwnerEpoch(5)).await.unwrap();
+                streams.create(&[name(0), name(1)], OWNER).await.unwrap();
+                streams.take_over(&name(1), owner(5)).await.unwrap();
                 for _ in 0..10 {
                     let block = vec![Bytes::from_static(b"former owner")];
-                    let refused = streams.append(&name(1), EPOCH, block).await;
+                    let refused = streams.append(&name(1), OWNER, block).await;
                     assert!(matches!(refused, Err(StreamError::NotOwner { .. })), "seed {seed}: {refused:?}");
                     assert_eq!(extent_file_count(&disk), 0, "seed {seed}");
                 }
-                streams.append(&name(0), EPOCH, vec![Bytes::from_static(b"before")]).await.unwrap();
+                streams.append(&name(0), OWNER, vec![Bytes::from_static(b"before")]).await.unwrap();
                 fill_up(&disk);
                 let mut count = 2;
-                while streams.create(&[name(count)]).await.is_ok() {
+                while streams.create(&[name(count)], OWNER).await.is_ok() {
                     count += 1;
                 }
                 // Each takes two pages of the journal, until there is no space for either.
                 for _ in 0..100 {
                     let block = vec![Bytes::from_static(b"first")];
-                    let refused = streams.append(&name(1), OwnerEpoch(5), block).await;
+                    let refused = streams.append(&name(1), owner(5), block).await;
                     assert_eq!(refused, Err(StreamError::DiskFull), "seed {seed}");
                     let left = extent_file_count(&disk) - 1;
                     assert!(left <= 1, "seed {seed}: {left} files");
@@ -622,7 +628,7 @@ fn an_extent_that_no_stream_lists_does_not_stay() {
                 disk.set_free_bytes(None);
                 env.clock.sleep(Duration::from_secs(1)).await;
                 let block = vec![Bytes::from_static(b"first")];
-                streams.append(&name(1), OwnerEpoch(5), block).await.unwrap();
+                streams.append(&name(1), owner(5), block).await.unwrap();
                 assert_eq!(extent_file_count(&disk), 2, "seed {seed}");
             })
             .unwrap();
@@ -634,14 +640,14 @@ async fn open_with_three_extents(env: &Environment, manager_log_growth_bytes: u6
     let settings = StreamSettings { manager_log_growth_bytes, ..StreamSettings::tiny() };
     let streams = Streams::open(env, settings).await.unwrap();
     for at in 0..=3 {
-        streams.create(&[name(at)]).await.unwrap();
-        streams.append(&name(at), EPOCH, vec![Bytes::from(vec![7; 9000])]).await.unwrap();
+        streams.create(&[name(at)], OWNER).await.unwrap();
+        streams.append(&name(at), OWNER, vec![Bytes::from(vec![7; 9000])]).await.unwrap();
     }
     streams
 }
 
 fn deletions() -> Vec<StreamChange> {
-    (1..=3).map(|at| StreamChange::Delete(name(at))).collect()
+    (1..=3).map(|at| StreamChange::Delete(name(at).owned_by(OWNER))).collect()
 }
 
 /// Extents of deleted streams stayed, until some other extent was to go or the next start, if the journal had
@@ -687,20 +693,20 @@ fn an_extent_that_cant_be_forgotten_keeps_no_other_from_going() {
             let (before, grown_from) = (extent_file_count(&disk), log_size(&disk));
             let mut count = 4;
             while log_size(&disk) == grown_from {
-                streams.create(&[name(count)]).await.unwrap();
+                streams.create(&[name(count)], OWNER).await.unwrap();
                 count += 1;
             }
             // A record takes a page, and one stays free: there is space for the deletion and nothing else.
             fill_up(&disk);
             for at in count..count + (GROWTH / PAGE) as usize - 2 {
-                streams.create(&[name(at)]).await.unwrap();
+                streams.create(&[name(at)], OWNER).await.unwrap();
             }
             assert_eq!(streams.multi_modify(&deletions()).await, Err(StreamError::DiskFull));
             assert!(!streams.exists(&name(1)));
             assert_eq!(extent_file_count(&disk), before - 3);
             disk.set_free_bytes(None);
             assert_eq!(streams.collect_left().await, Ok(()));
-            streams.create(&[name(1)]).await.unwrap();
+            streams.create(&[name(1)], OWNER).await.unwrap();
         })
         .unwrap();
 }
@@ -723,8 +729,8 @@ fn a_reserve_whose_making_fails_gives_its_space_back() {
             env.clock.sleep(Duration::from_secs(10)).await;
             disk.set_faults(Faults::default());
             assert_eq!((used_bytes(&disk), streams.is_scarce()), (before, false));
-            streams.create(&[name(0)]).await.unwrap();
-            streams.append(&name(0), EPOCH, vec![Bytes::from_static(b"after")]).await.unwrap();
+            streams.create(&[name(0)], OWNER).await.unwrap();
+            streams.append(&name(0), OWNER, vec![Bytes::from_static(b"after")]).await.unwrap();
         })
         .unwrap();
 }

@@ -12,7 +12,16 @@ use sim::{Faults, SimDisk, World};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use stream::{OwnerEpoch, StreamError, StreamName, StreamSettings, Streams, check_streams};
+use stream::{
+    Incarnation, Owner, OwnerEpoch, StreamError, StreamName, StreamSettings, Streams, check_streams,
+};
+
+/// The owner of all streams here.
+const OWNER: Owner = Owner::first(Incarnation(1));
+
+fn owner(epoch: u64) -> Owner {
+    Owner { incarnation: Incarnation(1), epoch: OwnerEpoch(epoch) }
+}
 
 const SEED_COUNT: u64 = 300;
 const LIVES: u64 = 12;
@@ -85,8 +94,8 @@ async fn append(streams: &Streams, model: &Model, random: &dyn Random, at: u64) 
         appends.push((block.clone(), false));
         appends.len() - 1
     };
-    let epoch = streams.epoch(&name(at))?.max(OwnerEpoch(1));
-    let appended = streams.append(&name(at), epoch, vec![block]).await;
+    let by = streams.owner(&name(at))?;
+    let appended = streams.append(&name(at), by, vec![block]).await;
     let mut model = model.lock();
     let appends = &mut model.get_mut(&at).unwrap().appends;
     match appended {
@@ -118,7 +127,7 @@ async fn append_together(
 
 async fn create(streams: &Streams, model: &Model, at: u64) -> Result<(), StreamError> {
     model.lock().insert(at, Expected { may_be_gone: true, ..Expected::default() });
-    match streams.create(&[name(at)]).await {
+    match streams.create(&[name(at)], OWNER).await {
         Ok(()) => model.lock().get_mut(&at).unwrap().may_be_gone = false,
         Err(StreamError::DiskFull) => drop(model.lock().remove(&at)),
         Err(error) => return Err(error),
@@ -128,7 +137,7 @@ async fn create(streams: &Streams, model: &Model, at: u64) -> Result<(), StreamE
 
 async fn delete(streams: &Streams, model: &Model, at: u64) -> Result<(), StreamError> {
     model.lock().get_mut(&at).unwrap().may_be_gone = true;
-    match streams.delete(&name(at)).await {
+    match streams.delete(&name(at), streams.owner(&name(at))?).await {
         // It may be refused after the stream is gone, when its extents can't be removed.
         Ok(()) | Err(StreamError::DiskFull) => {
             let mut model = model.lock();
@@ -158,8 +167,8 @@ async fn do_anything(
         4 => env.clock.sleep(Duration::from_millis(random.next_u64() % 1500)).await,
         5 if is_there => delete(streams, model, at).await?,
         6 if is_there => {
-            let epoch = OwnerEpoch(streams.epoch(&name(at))?.0 + 1);
-            match streams.take_over(&name(at), epoch).await {
+            let next = owner(streams.owner(&name(at))?.epoch.0 + 1);
+            match streams.take_over(&name(at), next).await {
                 Ok(()) | Err(StreamError::DiskFull) => {}
                 Err(error) => return Err(error),
             }
@@ -275,9 +284,9 @@ fn a_torn_record_of_a_large_append_refuses_no_start() {
         let world = World::new(seed);
         world.run_until_killed(|env, _| async move {
             let streams = Streams::open(&env, settings(false)).await.unwrap();
-            streams.create(&[name(0), name(1)]).await.unwrap();
+            streams.create(&[name(0), name(1)], OWNER).await.unwrap();
             for _ in 0..10 {
-                streams.append(&name(0), OwnerEpoch(1), block(900)).await.unwrap();
+                streams.append(&name(0), OWNER, block(900)).await.unwrap();
             }
             env.clock.sleep(Duration::from_millis(100)).await;
         });
@@ -285,7 +294,7 @@ fn a_torn_record_of_a_large_append_refuses_no_start() {
         world.run(|env, _| async move {
             let streams = Streams::open(&env, settings(false)).await.unwrap();
             for _ in 0..6 {
-                streams.append(&name(0), OwnerEpoch(1), block(900)).await.unwrap();
+                streams.append(&name(0), OWNER, block(900)).await.unwrap();
             }
             env.clock.sleep(Duration::from_millis(100)).await;
             let crash_at_operation = disk.operation_count() + 1 + operation;
@@ -293,11 +302,11 @@ fn a_torn_record_of_a_large_append_refuses_no_start() {
             let (large, small) = (name(1), name(0));
             let small = async {
                 for _ in 0..12 {
-                    let two = (0..2).map(|_| streams.append(&small, OwnerEpoch(1), block(900)));
+                    let two = (0..2).map(|_| streams.append(&small, OWNER, block(900)));
                     future::join_all(two).await;
                 }
             };
-            let large = streams.append(&large, OwnerEpoch(1), block(9000));
+            let large = streams.append(&large, OWNER, block(9000));
             // The crash ends it.
             let _ = future::join(large, small).await;
             env.clock.sleep(Duration::from_millis(100)).await;
@@ -327,7 +336,7 @@ fn a_torn_record_of_a_large_append_refuses_no_start() {
         let after = world.run(|env, _| async move {
             let streams = Streams::open(&env, settings(false)).await.unwrap();
             let lengths = [0, 1].map(|at| streams.stat(&name(at)).unwrap().extents);
-            streams.append(&name(1), OwnerEpoch(1), block(9000)).await.unwrap();
+            streams.append(&name(1), OWNER, block(9000)).await.unwrap();
             lengths
         });
         assert_eq!(after, found, "seed {seed}, operation {operation}");
@@ -450,7 +459,7 @@ fn a_log_that_is_begun_again_in_its_place_is_cut_off_anywhere() {
         let streams = Streams::open(&env, settings(false)).await.unwrap();
         // The snapshot is of several pages.
         for stream in names() {
-            streams.create(&[stream]).await.unwrap();
+            streams.create(&[stream], OWNER).await.unwrap();
         }
     })
     .unwrap();
@@ -509,21 +518,22 @@ fn what_was_appended_with_a_later_epoch_than_the_manager_knows_is_sealed() {
     World::new(1)
         .run(|env, _| async move {
             let streams = Streams::open(&env, settings(false)).await.unwrap();
-            streams.create(&[name(0)]).await.unwrap();
-            streams.take_over(&name(0), OwnerEpoch(2)).await.unwrap();
-            streams.append(&name(0), OwnerEpoch(2), block()).await.unwrap();
-            let placed = streams.append(&name(0), OwnerEpoch(3), block()).await.unwrap();
-            streams.seal(&name(0), placed[0].extent).await.unwrap();
-            let next = streams.append(&name(0), OwnerEpoch(3), block()).await.unwrap();
+            streams.create(&[name(0)], OWNER).await.unwrap();
+            streams.take_over(&name(0), owner(2)).await.unwrap();
+            streams.append(&name(0), owner(2), block()).await.unwrap();
+            let placed = streams.append(&name(0), owner(3), block()).await.unwrap();
+            streams.seal(&name(0), owner(3), placed[0].extent).await.unwrap();
+            let next = streams.append(&name(0), owner(3), block()).await.unwrap();
             assert_ne!(next[0].extent, placed[0].extent);
-            let share = stream::StreamChange::Share { from: name(0), to: name(1) };
-            streams.create(&[name(1)]).await.unwrap();
+            let share =
+                stream::StreamChange::Share { from: name(0).owned_by(owner(3)), to: name(1).owned_by(OWNER) };
+            streams.create(&[name(1)], OWNER).await.unwrap();
             streams.multi_modify(&[share]).await.unwrap();
             assert_eq!(streams.stat(&name(1)).unwrap(), streams.stat(&name(0)).unwrap());
             // A seal shuts out no less than before.
-            streams.append(&name(0), OwnerEpoch(3), block()).await.unwrap();
-            let old = streams.append(&name(0), OwnerEpoch(2), block()).await;
-            assert!(matches!(old, Err(StreamError::OldEpoch { .. })), "{old:?}");
+            streams.append(&name(0), owner(3), block()).await.unwrap();
+            let old = streams.append(&name(0), owner(2), block()).await;
+            assert!(matches!(old, Err(StreamError::NotOwner { .. })), "{old:?}");
         })
         .unwrap();
 }

@@ -2,7 +2,10 @@
 
 use sim::{Faults, SimDisk, World};
 use std::time::Duration;
-use stream::{StreamError, StreamName, StreamSettings, Streams};
+use stream::{Incarnation, Owner, StreamError, StreamName, StreamSettings, Streams};
+
+/// The owner of all streams here.
+const OWNER: Owner = Owner::first(Incarnation(1));
 
 fn name(at: usize) -> StreamName {
     StreamName::new(&format!("test/{at:03}"))
@@ -26,14 +29,14 @@ fn a_full_log_that_begins_anew_for_a_deletion_survives_a_crash_at_each_of_its_op
             let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
             fill_up(&disk);
             let mut count = 0;
-            while streams.create(&[name(count)]).await.is_ok() {
+            while streams.create(&[name(count)], OWNER).await.is_ok() {
                 count += 1;
             }
             let capacity_bytes = disk.files().iter().map(|(_, size)| size).sum();
             let crash_at_operation = disk.operation_count() + crash_after;
             crashes.set_faults(Faults { capacity_bytes, crash_at_operation, ..Faults::default() });
             let mut refused = 0;
-            while let Err(error) = streams.delete(&name(1)).await {
+            while let Err(error) = streams.delete(&name(1), OWNER).await {
                 assert_eq!(error, StreamError::DiskFull);
                 refused += 1;
                 assert!(refused < 30, "it is refused for good");
@@ -45,7 +48,7 @@ fn a_full_log_that_begins_anew_for_a_deletion_survives_a_crash_at_each_of_its_op
         crash_count += u64::from(outcome.is_none());
         let found = world.run(|env, _| async move {
             let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
-            streams.create(&[name(99)]).await.unwrap();
+            streams.create(&[name(99)], OWNER).await.unwrap();
             (0..99).filter(|at| streams.exists(&name(*at))).collect::<Vec<_>>()
         });
         let found = found.expect("nothing crashes now");

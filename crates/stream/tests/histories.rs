@@ -13,7 +13,17 @@ use std::collections::BTreeMap;
 use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
-use stream::{OwnerEpoch, StreamCheck, StreamError, StreamName, StreamSettings, Streams, check_streams};
+use stream::{
+    Incarnation, Owner, OwnerEpoch, StreamCheck, StreamError, StreamName, StreamSettings, Streams,
+    check_streams,
+};
+
+/// The owner of all streams here.
+const OWNER: Owner = Owner::first(Incarnation(1));
+
+fn owner(epoch: u64) -> Owner {
+    Owner { incarnation: Incarnation(1), epoch: OwnerEpoch(epoch) }
+}
 
 const SEED_COUNT: u64 = 300;
 const LIVES: u64 = 5;
@@ -71,10 +81,10 @@ async fn verify(streams: &Streams, model: &Model, seed: u64) {
 }
 
 /// Ends the extent that was a stream's last one a moment ago.
-async fn seal(streams: &Streams, stream: &StreamName) -> Result<(), StreamError> {
+async fn seal(streams: &Streams, stream: &StreamName, owner: Owner) -> Result<(), StreamError> {
     let last = streams.stat(stream).ok().and_then(|stat| stat.extents.last().copied());
     match last {
-        Some((extent, _)) => streams.seal(stream, extent).await,
+        Some((extent, _)) => streams.seal(stream, owner, extent).await,
         None => Ok(()),
     }
 }
@@ -100,25 +110,25 @@ async fn life(
 ) -> Result<(), StreamError> {
     let streams = Streams::open(&env, StreamSettings::tiny()).await?;
     verify(&streams, &model, seed).await;
-    let epoch = OwnerEpoch(life + 1);
+    let epoch = owner(life + 1);
     let writers = (0..WRITERS).map(|writer| {
         let (streams, model, random) = (streams.clone(), model.clone(), env.random.clone());
         let (clock, filling) = (env.clock.clone(), filling.clone());
         async move {
             if !streams.exists(&name(writer)) {
                 model.lock().insert(writer, Vec::new());
-                streams.create(&[name(writer)]).await?;
+                streams.create(&[name(writer)], epoch).await?;
             }
             streams.take_over(&name(writer), epoch).await?;
             if life > 0 {
                 let zombie = vec![Bytes::from_static(b"zombie")];
-                let refused = streams.append(&name(writer), OwnerEpoch(life), zombie).await;
+                let refused = streams.append(&name(writer), owner(life), zombie).await;
                 assert!(refused.is_err(), "seed {seed}: a former owner's append was taken");
             }
             for _ in 0..random.next_u64() % 30 {
                 if random.next_u64().is_multiple_of(12) {
                     // The last extent of any stream, while its writer appends.
-                    match seal(&streams, &name(random.next_u64() % WRITERS)).await {
+                    match seal(&streams, &name(random.next_u64() % WRITERS), epoch).await {
                         Err(error) if !is_refusal(&error) => return Err(error),
                         _ => {}
                     }
@@ -244,8 +254,8 @@ fn a_start_acts_on_nothing_that_a_power_loss_may_take_back() {
             .run(|env, _| async move {
                 let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
                 for at in 0..=VICTIMS as u64 {
-                    streams.create(&[name(at)]).await.unwrap();
-                    streams.append(&name(at), OwnerEpoch(1), vec![block(0, 9000)]).await.unwrap();
+                    streams.create(&[name(at)], OWNER).await.unwrap();
+                    streams.append(&name(at), OWNER, vec![block(0, 9000)]).await.unwrap();
                 }
             })
             .unwrap();
@@ -257,10 +267,10 @@ fn a_start_acts_on_nothing_that_a_power_loss_may_take_back() {
         world.run_until_killed(|env, _| async move {
             let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
             for at in 1..=deletes as u64 {
-                streams.delete(&name(at)).await.unwrap();
+                streams.delete(&name(at), OWNER).await.unwrap();
             }
             for at in 0..appends {
-                streams.append(&name(0), OwnerEpoch(1), vec![block(at, 3000)]).await.unwrap();
+                streams.append(&name(0), OWNER, vec![block(at, 3000)]).await.unwrap();
                 acked.lock().push(block(at, 3000));
             }
         });
@@ -306,8 +316,8 @@ fn a_segment_that_may_not_be_on_the_disk_is_not_relied_on() {
         // More than one segment of the journal, whose headers are of several pages: one page may be written
         // whole.
         for stream in (0..150).map(name) {
-            streams.create(slice::from_ref(&stream)).await.unwrap();
-            streams.append(&stream, OwnerEpoch(1), vec![Bytes::from(vec![7; 100])]).await.unwrap();
+            streams.create(slice::from_ref(&stream), OWNER).await.unwrap();
+            streams.append(&stream, OWNER, vec![Bytes::from(vec![7; 100])]).await.unwrap();
         }
     })
     .unwrap();
@@ -390,13 +400,13 @@ fn a_segment_that_its_mark_has_filled_is_followed_by_the_next() {
         let appended = world.run(|env, clock| async move {
             let streams = Streams::open(&env, StreamSettings::tiny()).await?;
             let stream = name(0);
-            streams.create(std::slice::from_ref(&stream)).await?;
+            streams.create(std::slice::from_ref(&stream), OWNER).await?;
             for _ in 0..count {
-                streams.append(&stream, OwnerEpoch(1), vec![Bytes::from_static(b"one page")]).await?;
+                streams.append(&stream, OWNER, vec![Bytes::from_static(b"one page")]).await?;
             }
             // Long enough for the journal's mark.
             base::Clock::sleep(&*clock, std::time::Duration::from_secs(1)).await;
-            streams.append(&stream, OwnerEpoch(1), vec![Bytes::from_static(b"the next")]).await
+            streams.append(&stream, OWNER, vec![Bytes::from_static(b"the next")]).await
         });
         assert!(matches!(appended, Some(Ok(_))), "after {count} appends and a mark: {appended:?}");
     }

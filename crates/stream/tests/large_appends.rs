@@ -13,7 +13,14 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use stream::{OwnerEpoch, StreamError, StreamName, StreamSettings, Streams};
+use stream::{Incarnation, Owner, OwnerEpoch, StreamError, StreamName, StreamSettings, Streams};
+
+/// The owner of all streams here.
+const OWNER: Owner = Owner::first(Incarnation(1));
+
+fn owner(epoch: u64) -> Owner {
+    Owner { incarnation: Incarnation(1), epoch: OwnerEpoch(epoch) }
+}
 
 const SEED_COUNT: u64 = 300;
 const LIVES: u64 = 4;
@@ -93,10 +100,10 @@ async fn life(
     if streams.exists(&stream()) {
         verify(&streams, &model, seed).await;
     } else {
-        streams.create(&[stream()]).await?;
+        streams.create(&[stream()], OWNER).await?;
     }
-    let epoch = OwnerEpoch(epoch);
-    streams.take_over(&stream(), epoch).await?;
+    let owner = owner(epoch);
+    streams.take_over(&stream(), owner).await?;
     let writers = (0..WRITERS).map(|writer| {
         let (streams, model, env) = (streams.clone(), model.clone(), env.clone());
         async move {
@@ -106,11 +113,11 @@ async fn life(
                     world.disk.set_free_bytes((below(2) == 0).then(|| below(60_000)));
                 }
                 let sizes = [vec![LARGE], vec![LARGE + 77, 40], vec![5000, 6000], vec![30]];
-                let number = (epoch.0 << 32) | (writer << 16) | turn;
+                let number = (epoch << 32) | (writer << 16) | turn;
                 let blocks = blocks_of(number, &sizes[below(4) as usize]);
                 model.lock().insert(number, (blocks.clone(), Kept::Maybe));
                 let (stream, leave_after) = (stream(), Duration::from_millis(below(30)));
-                let appending = pin!(streams.append(&stream, epoch, blocks.clone()));
+                let appending = pin!(streams.append(&stream, owner, blocks.clone()));
                 let appended = if below(8) == 0 {
                     match select(appending, env.clock.sleep(leave_after)).await {
                         Either::Left((appended, _)) => appended,
@@ -184,12 +191,12 @@ fn large_appends_are_under_way_together() {
         world.disk.set_faults(Faults { slow_one_in: 1, ..Faults::default() });
         let took = world.run(|env, clock| async move {
             let streams = Streams::open(&env, StreamSettings::default()).await.unwrap();
-            streams.create(&[stream()]).await.unwrap();
+            streams.create(&[stream()], OWNER).await.unwrap();
             let size = (1 << 20) + 1;
             let append = |number| {
                 let streams = streams.clone();
                 async move {
-                    streams.append(&stream(), OwnerEpoch(1), blocks_of(number, &[size])).await.unwrap();
+                    streams.append(&stream(), OWNER, blocks_of(number, &[size])).await.unwrap();
                 }
             };
             append(0).await;

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use sim::{SimDisk, World};
 use std::sync::Arc;
 use std::time::Duration;
-use stream::{OwnerEpoch, StreamName, StreamSettings, Streams};
+use stream::{Incarnation, Owner, StreamName, StreamSettings, Streams};
 
-const EPOCH: OwnerEpoch = OwnerEpoch(1);
+const OWNER: Owner = Owner::first(Incarnation(1));
 /// With its header and the record's it takes 64 KiB of the journal.
 const BLOCK_SIZE_BYTES: usize = 60 << 10;
 const RECORD_SIZE_BYTES: usize = 64 << 10;
@@ -30,7 +30,7 @@ fn name(stream: &str) -> StreamName {
 async fn open(env: &Environment, names: &[&str]) -> Arc<Streams> {
     let streams = Streams::open(env, settings()).await.unwrap();
     let names: Vec<StreamName> = names.iter().map(|stream| name(stream)).collect();
-    streams.create(&names).await.unwrap();
+    streams.create(&names, OWNER).await.unwrap();
     streams
 }
 
@@ -38,7 +38,7 @@ async fn open(env: &Environment, names: &[&str]) -> Arc<Streams> {
 async fn append(streams: &Streams, stream: &str, count: usize) {
     for at in 0..count {
         let block = Bytes::from(vec![at as u8; BLOCK_SIZE_BYTES]);
-        streams.append(&name(stream), EPOCH, vec![block]).await.unwrap();
+        streams.append(&name(stream), OWNER, vec![block]).await.unwrap();
     }
 }
 
@@ -60,8 +60,8 @@ fn what_is_deleted_soon_is_never_written_to_its_extent() {
             for _ in 0..8 {
                 append(&streams, "short", SEGMENT_SIZE_BYTES / RECORD_SIZE_BYTES / 2).await;
                 assert_eq!(file_size(&disk, &streams, "short"), Some(0));
-                streams.delete(&name("short")).await.unwrap();
-                streams.create(&[name("short")]).await.unwrap();
+                streams.delete(&name("short"), OWNER).await.unwrap();
+                streams.create(&[name("short")], OWNER).await.unwrap();
             }
             append(&streams, "long", 3).await;
             assert_eq!(file_size(&disk, &streams, "long"), Some(0));

@@ -6,7 +6,10 @@ use bytes::Bytes;
 use sim::{SimClock, World};
 use std::sync::Arc;
 use std::time::Duration;
-use stream::{OwnerEpoch, StreamName, StreamSettings, Streams};
+use stream::{Incarnation, Owner, StreamName, StreamSettings, Streams};
+
+/// The owner of all streams here.
+const OWNER: Owner = Owner::first(Incarnation(1));
 
 const RATE: u64 = 64 << 10;
 
@@ -18,10 +21,10 @@ fn settings() -> StreamSettings {
 async fn fill(env: Environment) {
     let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
     let name = StreamName::new("test/scrub");
-    streams.create(std::slice::from_ref(&name)).await.unwrap();
+    streams.create(std::slice::from_ref(&name), OWNER).await.unwrap();
     for at in 0..200u64 {
         let block = Bytes::from(vec![at as u8; 1000]);
-        streams.append(&name, OwnerEpoch(1), vec![block]).await.unwrap();
+        streams.append(&name, OWNER, vec![block]).await.unwrap();
     }
     streams.close().await;
 }

@@ -6,9 +6,15 @@ use bytes::Bytes;
 use sim::{Faults, SimDisk, World};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use stream::{OwnerEpoch, StreamError, StreamName, StreamSettings, Streams, check_streams};
+use stream::{
+    Incarnation, Owner, OwnerEpoch, StreamError, StreamName, StreamSettings, Streams, check_streams,
+};
 
-const EPOCH: OwnerEpoch = OwnerEpoch(1);
+fn owner(epoch: u64) -> Owner {
+    Owner { incarnation: Incarnation(1), epoch: OwnerEpoch(epoch) }
+}
+
+const OWNER: Owner = Owner::first(Incarnation(1));
 /// Too large for the journal.
 const LARGE: usize = 10_000;
 const PAGE: usize = 4096;
@@ -68,10 +74,10 @@ fn a_large_append_is_there_though_the_record_of_its_length_is_not() {
     let [first, second] = acknowledged.clone();
     world.run(|env, _| async move {
         let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
-        streams.create(&[name()]).await.unwrap();
-        streams.append(&name(), EPOCH, vec![first]).await.unwrap();
+        streams.create(&[name()], OWNER).await.unwrap();
+        streams.append(&name(), OWNER, vec![first]).await.unwrap();
         env.clock.sleep(std::time::Duration::from_millis(100)).await;
-        streams.append(&name(), EPOCH, vec![second]).await.unwrap();
+        streams.append(&name(), OWNER, vec![second]).await.unwrap();
         disk.crash();
         std::future::pending::<()>().await;
     });
@@ -106,12 +112,12 @@ fn a_refused_append_is_not_there_though_its_bytes_were_synced() {
         let told = refused.clone();
         world.run(|env, _| async move {
             let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
-            streams.create(&[name()]).await.unwrap();
-            streams.reserve(&name(), EPOCH).await.unwrap();
+            streams.create(&[name()], OWNER).await.unwrap();
+            streams.reserve(&name(), OWNER).await.unwrap();
             let stream = name();
-            let append = streams.append(&stream, EPOCH, vec![large(1)]);
+            let append = streams.append(&stream, OWNER, vec![large(1)]);
             let (appended, taken) =
-                futures_util::future::join(append, streams.take_over(&stream, OwnerEpoch(2))).await;
+                futures_util::future::join(append, streams.take_over(&stream, owner(2))).await;
             taken.unwrap();
             told.store(matches!(appended, Err(StreamError::OldEpoch { .. })), Ordering::Relaxed);
             disk.crash();
@@ -140,12 +146,12 @@ fn an_extent_whose_deletion_is_lost_is_not_missed() {
     let deletion = world.run(|env, _| async move {
         let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
         let other = StreamName::new("test/1");
-        streams.create(&[name(), other.clone()]).await.unwrap();
-        streams.append(&name(), EPOCH, vec![large(1)]).await.unwrap();
-        streams.append(&other, EPOCH, vec![large(2)]).await.unwrap();
-        streams.delete(&other).await.unwrap();
+        streams.create(&[name(), other.clone()], OWNER).await.unwrap();
+        streams.append(&name(), OWNER, vec![large(1)]).await.unwrap();
+        streams.append(&other, OWNER, vec![large(2)]).await.unwrap();
+        streams.delete(&other, OWNER).await.unwrap();
         let deletion = newest_record(&disk);
-        streams.append(&name(), EPOCH, vec![Bytes::from_static(b"behind")]).await.unwrap();
+        streams.append(&name(), OWNER, vec![Bytes::from_static(b"behind")]).await.unwrap();
         env.clock.sleep(std::time::Duration::from_millis(100)).await;
         deletion
     });

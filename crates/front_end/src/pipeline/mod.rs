@@ -21,6 +21,7 @@ mod request_timer;
 mod response;
 mod service_api;
 mod shared;
+mod stand_by;
 
 use crate::access::{AccessLog, Phase, RequestNotes};
 use crate::auth::bearer;
@@ -65,6 +66,7 @@ use request_metrics::{Answered, RequestMetrics};
 pub(crate) use request_timer::RequestTimer;
 pub(crate) use service_api::ServiceApi;
 pub(crate) use shared::Shared;
+pub(crate) use stand_by::StandBy;
 
 /// An answer for which there is no memory now.
 struct ReplyRefused;

@@ -13,7 +13,7 @@ use base::Spawner;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use stream::{Location, OwnerEpoch, StreamName, Streams};
+use stream::{Location, Owner, StreamName, Streams};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Threads that write blob data: one writes while another syncs.
@@ -56,7 +56,7 @@ type Appended = Result<Vec<Location>, PartitionError>;
 
 struct Job {
     stream: StreamName,
-    epoch: OwnerEpoch,
+    by: Owner,
     blocks: Vec<Bytes>,
     reply: oneshot::Sender<Appended>,
     room: OwnedSemaphorePermit,
@@ -119,42 +119,37 @@ impl DataWriter {
         &self,
         owner: &Bytes,
         stream: &StreamName,
-        epoch: OwnerEpoch,
+        by: Owner,
         blocks: Vec<Bytes>,
     ) -> Appended {
-        self.begin_append_of(owner.clone(), stream, epoch, blocks).await?.outcome().await
+        self.begin_append_of(owner.clone(), stream, by, blocks).await?.outcome().await
     }
 
     /// The same for what all accounts have part in, such as a group of the commit log.
-    pub(crate) async fn append(
-        &self,
-        stream: &StreamName,
-        epoch: OwnerEpoch,
-        blocks: Vec<Bytes>,
-    ) -> Appended {
-        self.begin_append(stream, epoch, blocks).await?.outcome().await
+    pub(crate) async fn append(&self, stream: &StreamName, by: Owner, blocks: Vec<Bytes>) -> Appended {
+        self.begin_append(stream, by, blocks).await?.outcome().await
     }
 
     /// Begins to append all blocks or none, once there is room in the queue.
     pub(crate) async fn begin_append(
         &self,
         stream: &StreamName,
-        epoch: OwnerEpoch,
+        by: Owner,
         blocks: Vec<Bytes>,
     ) -> Result<UnderWay, PartitionError> {
-        self.begin_append_of(Bytes::new(), stream, epoch, blocks).await
+        self.begin_append_of(Bytes::new(), stream, by, blocks).await
     }
 
     async fn begin_append_of(
         &self,
         owner: Bytes,
         stream: &StreamName,
-        epoch: OwnerEpoch,
+        by: Owner,
         blocks: Vec<Bytes>,
     ) -> Result<UnderWay, PartitionError> {
         let room = self.queue.room.clone().acquire_owned().await.map_err(|_| closing())?;
         let (reply, outcome) = oneshot::channel();
-        let job = Job { stream: stream.clone(), epoch, blocks, reply, room };
+        let job = Job { stream: stream.clone(), by, blocks, reply, room };
         self.queue.jobs.lock().push(owner, job);
         self.queue.ready.add_permits(1);
         Ok(UnderWay(State::GoingOn(outcome)))
@@ -185,10 +180,10 @@ impl UnderWay {
 }
 
 async fn run(queue: Arc<JobQueue>, streams: Arc<Streams>) {
-    while let Some(Job { stream, epoch, blocks, reply, room }) = queue.next().await {
+    while let Some(Job { stream, by, blocks, reply, room }) = queue.next().await {
         // Its place in the queue is free while it is written.
         drop(room);
-        let appended = streams.append(&stream, epoch, blocks).await;
+        let appended = streams.append(&stream, by, blocks).await;
         // An uploader that went away leaves bytes that no row names.
         let _ = reply.send(appended.map_err(PartitionError::from));
     }

@@ -16,15 +16,18 @@ pub use folder_check::{Damage, FolderCheck};
 use crate::background::maintenance::Maintenance;
 use crate::blob_data::data_writer::DataWriter;
 use crate::error::PartitionError;
+use crate::lease::EndlessLease;
 use crate::memory::memory_budget::MemoryBudget;
-use crate::range_partition::{RangeMetrics, Shared};
+use crate::range_partition::{Life, RangeMetrics, Shared};
 use crate::settings::PartitionSettings;
 use crate::tree::block_cache::BlockCache;
 use base::overlay_disk::OverlayDisk;
 use base::{BoxFuture, Environment};
 use ranges::RangeCheck;
 use std::sync::Arc;
-use stream::{DamagedPart, StreamCheck, StreamDamage, StreamError, StreamSettings, Streams, check_streams};
+use stream::{
+    DamagedPart, Incarnation, StreamCheck, StreamDamage, StreamError, StreamSettings, Streams, check_streams,
+};
 
 /// Checks the folder of `env`, whose disk is only read. `progress` gets the count of bytes that were read,
 /// and of all there are. A folder that is not one of ours, or newer, is an error.
@@ -100,5 +103,6 @@ pub(crate) fn shared(env: &Environment, streams: Arc<Streams>) -> Result<Shared,
         settings,
         maintenance: Arc::new(Maintenance::default()),
         metrics: Arc::new(RangeMetrics::new(&env.metrics)),
+        life: Life { incarnation: Incarnation::draw(&*env.random), lease: Arc::new(EndlessLease) },
     })
 }

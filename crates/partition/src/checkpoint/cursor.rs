@@ -389,7 +389,7 @@ mod tests {
     use crate::blob_data::piece::RowStart;
     use crate::checkpoint::MergedRow;
     use crate::tree::block_cache::BlockCache;
-    use stream::{ExtentId, OwnerEpoch, StreamChange, StreamName, StreamSettings, Streams};
+    use stream::{ExtentId, Incarnation, Owner, StreamChange, StreamName, StreamSettings, Streams};
 
     /// A walk from a key on read the overflows of the few rows before it that its row block's restart point
     /// leads to. Where a reclaim had moved these, and their extents had gone, compactions of the checkpoint
@@ -402,10 +402,11 @@ mod tests {
             |at: usize| if at == 0 { b"a".to_vec() } else { format!("begin-alike-{at:04}").into_bytes() };
         let walk = |env: base::Environment, _| async move {
             let streams = Streams::open(&env, StreamSettings::tiny()).await?;
-            let (stream, epoch) = (StreamName::new("checkpoint"), OwnerEpoch(1));
-            streams.create(std::slice::from_ref(&stream)).await?;
+            let stream = StreamName::new("checkpoint");
+            let owner = Owner::first(Incarnation(1));
+            streams.create(std::slice::from_ref(&stream), owner).await?;
             let left = Arc::new(BTreeSet::new());
-            let mut writer = CheckpointWriter::new(streams.clone(), stream.clone(), epoch, left, true, None);
+            let mut writer = CheckpointWriter::new(streams.clone(), stream.clone(), owner, left, true, None);
             let mut value = Vec::new();
             RowStart { pieces: Vec::new(), overflow_size_bytes: 3000 }.put(&mut value);
             for at in 0..ROW_COUNT {
@@ -425,7 +426,7 @@ mod tests {
                 let extents: Vec<_> =
                     listed.filter(|one| *one != root.extent && !needed.contains(one)).collect();
                 if !extents.is_empty() {
-                    let stream = stream.clone();
+                    let stream = stream.owned_by(owner);
                     streams.multi_modify(&[StreamChange::Unlist { stream, extents }]).await?;
                 }
                 let reads = WalkReads::alone(Caching::Bypass, OverflowReads::All);

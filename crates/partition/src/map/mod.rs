@@ -2,6 +2,7 @@
 //! and which containers are deleted.
 
 pub(crate) mod check_cover;
+pub(crate) mod choose_owner;
 pub(crate) mod choose_range_changes;
 pub(crate) mod choose_split_key;
 pub(crate) mod container_marks;

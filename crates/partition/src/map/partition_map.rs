@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! key   = row key of ("", 0, object table's name, first key of the range in hexadecimal)
-//! value = u8 format (1), u64 range id, u8 has end, [varint n, n bytes end key]
+//! value = u8 format, u64 range id, u8 has end, [varint n, n bytes end key], owner
+//!   format  2; 1: no owner (up to format 6 of the folder, or nobody has taken the range since)
+//!   owner   16 bytes incarnation, u64 epoch
 //! ```
 //!
 //! All rows of an object table share one partition name, so that a split or a merge of its ranges is one
 //! operation: that operation is the moment at which it happens. What always holds: the ranges of a table
-//! cover every key once.
+//! cover every key once; an owner is in the map before it takes the range, and a range that is replaced is
+//! replaced for the owner that the map names.
 
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, from_hexadecimal, parse_row_key, to_hexadecimal};
@@ -16,8 +19,10 @@ use crate::operation::{
 };
 use base::codec::{DecodeError, Decoder, Encode};
 use bytes::Bytes;
+use stream::Owner;
 
-const FORMAT: u8 = 1;
+const FORMAT_1: u8 = 1;
+const FORMAT: u8 = 2;
 /// Where the map's rows lie; marks of deleted containers lie behind them (`dead_containers`).
 const MAP_ID: u64 = 0;
 
@@ -27,6 +32,8 @@ pub(crate) struct MapEntry {
     pub(crate) table: ObjectTable,
     pub(crate) id: u64,
     pub(crate) range: KeyRange,
+    /// Who took it last.
+    pub(crate) owner: Option<Owner>,
 }
 
 impl MapEntry {
@@ -36,11 +43,14 @@ impl MapEntry {
 
     fn value(&self) -> Bytes {
         let mut out = Vec::new();
-        out.put_u8_field(FORMAT);
+        out.put_u8_field(if self.owner.is_some() { FORMAT } else { FORMAT_1 });
         out.put_u64_field(self.id);
         out.put_u8_field(u8::from(self.range.end.is_some()));
         if let Some(end) = &self.range.end {
             out.put_bytes_field(end);
+        }
+        if let Some(owner) = &self.owner {
+            owner.encode(&mut out);
         }
         out.into()
     }
@@ -56,16 +66,19 @@ impl MapEntry {
         let table = table.ok_or(DecodeError("map object table"))?;
         let start = from_hexadecimal(&parts.object_name).ok_or(DecodeError("map first key"))?;
         let mut decoder = Decoder::new(value);
-        if decoder.u8("map format")? != FORMAT {
-            return Err(DecodeError("map format"));
-        }
+        let has_owner = match decoder.u8("map format")? {
+            FORMAT_1 => false,
+            FORMAT => true,
+            _ => return Err(DecodeError("map format")),
+        };
         let id = decoder.u64("range id")?;
         let end = match decoder.u8("has end")? {
             0 => None,
             _ => Some(Bytes::copy_from_slice(decoder.bytes("end key")?)),
         };
+        let owner = if has_owner { Some(Owner::decode(&mut decoder, "map owner")?) } else { None };
         decoder.finish("map row")?;
-        Ok(MapEntry { table, id, range: KeyRange { start, end } })
+        Ok(MapEntry { table, id, range: KeyRange { start, end }, owner })
     }
 }
 
@@ -149,10 +162,11 @@ mod tests {
     use super::*;
     use crate::operation::Row;
     use proptest::prelude::*;
+    use stream::{Incarnation, OwnerEpoch};
 
     fn entry(id: u64, start: &'static str, end: Option<&'static str>) -> MapEntry {
         let range = KeyRange { start: Bytes::from(start), end: end.map(Bytes::from) };
-        MapEntry { table: ObjectTable::Entity, id, range }
+        MapEntry { table: ObjectTable::Entity, id, range, owner: None }
     }
 
     #[test]
@@ -168,7 +182,8 @@ mod tests {
         let decided = split.decide(&now(Some(entry(1, "", None))), RowVersion(2));
         assert!(decided.reply);
         assert_eq!(decided.changes.len(), 2, "the first child takes the parent's row");
-        for other in [None, Some(entry(4, "", None)), Some(entry(1, "", Some("x")))] {
+        let taken = MapEntry { owner: Some(Owner::first(Incarnation(1))), ..entry(1, "", None) };
+        for other in [None, Some(entry(4, "", None)), Some(entry(1, "", Some("x"))), Some(taken)] {
             let refused = split.decide(&now(other), RowVersion(2));
             assert!(!refused.reply && refused.changes.is_empty());
         }
@@ -176,11 +191,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_come_back_and_sort_by_first_key(id: u64, start: Vec<u8>, other: Vec<u8>, end: Option<Vec<u8>>) {
+        fn rows_come_back_and_sort_by_first_key(
+            id: u64,
+            start: Vec<u8>,
+            other: Vec<u8>,
+            end: Option<Vec<u8>>,
+            owner: Option<(u128, u64)>,
+        ) {
             let of = |start: &[u8]| MapEntry {
                 table: ObjectTable::Entity,
                 id,
                 range: KeyRange { start: Bytes::copy_from_slice(start), end: end.clone().map(Bytes::from) },
+                owner: owner.map(|(incarnation, epoch)| Owner {
+                    incarnation: Incarnation(incarnation),
+                    epoch: OwnerEpoch(epoch),
+                }),
             };
             let (first, second) = (of(&start), of(&other));
             prop_assert_eq!(MapEntry::parse(first.key().as_bytes(), &first.value()), Ok(first.clone()));

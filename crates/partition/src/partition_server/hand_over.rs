@@ -31,7 +31,7 @@ use futures_util::future::{join, join_all, join3};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use stream::StreamChange;
+use stream::{Owner as RangeOwner, StreamChange};
 use tokio::sync::oneshot;
 
 /// Rounds of flushes before the rest is copied, at most: each finds what was written during the one before.
@@ -311,9 +311,12 @@ impl PartitionServer {
             Err(error) => return HandOverOutcome::NotDone(error),
         };
         let finished_at = clock.monotonic();
-        let old: Vec<MapEntry> =
-            parents.iter().map(|parent| entry(parent.table(), parent.id(), parent.range())).collect();
-        let new = heirs.iter().map(|heir| entry(parents[0].table(), heir.id(), heir.range())).collect();
+        let old: Vec<MapEntry> = parents
+            .iter()
+            .map(|parent| entry(parent, parent.id(), parent.range(), parent.named_owner()))
+            .collect();
+        let heir_entry = |heir: &Heir| entry(&parents[0], heir.id(), heir.range(), Some(heir.owner()));
+        let new = heirs.iter().map(heir_entry).collect();
         match self.change_map(ChangeMap { old, new }).await {
             Ok(true) => {
                 let changed_at = clock.monotonic();
@@ -379,7 +382,7 @@ impl PartitionServer {
             if names.is_empty() {
                 continue;
             }
-            let deletes: Vec<_> = names.into_iter().map(StreamChange::Delete).collect();
+            let deletes = self.shared.deletes(names)?;
             if let Err(error) = streams.multi_modify(&deletes).await {
                 // If they have gone nevertheless, there is nothing to do the next time.
                 self.unnamed_ranges.lock().push((table, id));
@@ -430,8 +433,8 @@ fn is_behind(up_to: RowVersion, now: RowVersion) -> bool {
     Ticks(up_to.0).plus(SETTLED_AGE_MAX) < Ticks(now.0)
 }
 
-fn entry(table: ObjectTable, id: u64, range: &KeyRange) -> MapEntry {
-    MapEntry { table, id, range: range.clone() }
+fn entry(of: &RangePartition, id: u64, range: &KeyRange, owner: Option<RangeOwner>) -> MapEntry {
+    MapEntry { table: of.table(), id, range: range.clone(), owner }
 }
 
 #[cfg(test)]

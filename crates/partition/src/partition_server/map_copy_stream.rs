@@ -6,10 +6,11 @@
 //! appended only behind blocks that read and give, with it, the content of the copy.
 
 use crate::error::PartitionError;
+use crate::map::choose_owner::choose_owner;
 use crate::map::map_copy::{MapContent, copy_name, unreadable};
 use crate::range_partition::{LoadError, is_empty};
 use bytes::Bytes;
-use stream::{ExtentId, OwnerEpoch, StreamChange, StreamError, StreamName, Streams};
+use stream::{ExtentId, Incarnation, Owner, StreamChange, StreamError, StreamName, Streams};
 
 /// Bytes of changes behind a snapshot after which the next one is due.
 const CHANGES_SIZE_BYTES_MAX: u64 = 256 << 10;
@@ -50,7 +51,8 @@ async fn read_blocks(streams: &Streams, name: &StreamName) -> Result<Option<MapC
 
 /// The copy of a server that is running.
 pub(super) struct MapCopy {
-    epoch: OwnerEpoch,
+    owner: Owner,
+    incarnation: Incarnation,
     pub(super) content: MapContent,
     pub(super) stored: Stored,
     pub(super) changes_size_bytes: u64,
@@ -69,31 +71,47 @@ pub(super) enum Stored {
 
 impl MapCopy {
     /// Takes over a copy that is the same as `content`.
-    pub(super) async fn open(streams: &Streams, content: MapContent) -> Result<Self, LoadError> {
+    pub(super) async fn open(
+        streams: &Streams,
+        incarnation: Incarnation,
+        content: MapContent,
+    ) -> Result<Self, LoadError> {
         let name = copy_name();
         let taken = match streams.is_spent().await {
             true => Err(StreamError::DiskFull),
-            false => streams.take_over(&name, OwnerEpoch(streams.epoch(&name)?.0 + 1)).await,
+            false => {
+                let owner = choose_owner(streams.owner(&name)?, incarnation);
+                streams.take_over(&name, owner).await
+            }
         };
         match taken {
             // As ranges do, it goes on under its former epoch.
             Err(StreamError::DiskFull) => {}
             taken => taken?,
         }
-        Self::as_it_is(streams, content, Stored::Same)
+        Self::as_it_is(streams, incarnation, content, Stored::Same)
     }
 
-    fn as_it_is(streams: &Streams, content: MapContent, stored: Stored) -> Result<Self, LoadError> {
+    fn as_it_is(
+        streams: &Streams,
+        incarnation: Incarnation,
+        content: MapContent,
+        stored: Stored,
+    ) -> Result<Self, LoadError> {
         let name = copy_name();
-        let epoch = streams.epoch(&name)?.max(OwnerEpoch(1));
+        let owner = streams.owner(&name)?;
         let changes_size_bytes = streams.stat(&name)?.extents.iter().map(|(_, size_bytes)| size_bytes).sum();
-        Ok(MapCopy { epoch, content, stored, changes_size_bytes })
+        Ok(MapCopy { owner, incarnation, content, stored, changes_size_bytes })
     }
 
     /// Makes the copy anew from `content`. What there is of it does not read.
-    pub(super) async fn replace(streams: &Streams, content: MapContent) -> Result<Self, PartitionError> {
-        let (epoch, stored) = (OwnerEpoch(1), Stored::Nothing);
-        let mut copy = MapCopy { epoch, content, stored, changes_size_bytes: 0 };
+    pub(super) async fn replace(
+        streams: &Streams,
+        incarnation: Incarnation,
+        content: MapContent,
+    ) -> Result<Self, PartitionError> {
+        let (owner, stored) = (Owner::first(incarnation), Stored::Nothing);
+        let mut copy = MapCopy { owner, incarnation, content, stored, changes_size_bytes: 0 };
         match copy.prepare(streams).await {
             Err(error) if error.is_refusal() => {
                 tracing::warn!(%error, "the partition map has no copy yet: the next change of it makes one");
@@ -108,16 +126,17 @@ impl MapCopy {
     /// then it is right enough, and is brought up before the map changes again.
     pub(super) async fn bring_up(
         streams: &Streams,
+        incarnation: Incarnation,
         content: MapContent,
         differs_in_marks_only: bool,
     ) -> Result<Self, PartitionError> {
-        match begin_stream(streams).await {
+        match begin_stream(streams, incarnation).await {
             Err(PartitionError::DiskFull) if differs_in_marks_only => {
-                Ok(Self::as_it_is(streams, content, Stored::Less)?)
+                Ok(Self::as_it_is(streams, incarnation, content, Stored::Less)?)
             }
             begun => {
                 begun?;
-                Self::replace(streams, content).await
+                Self::replace(streams, incarnation, content).await
             }
         }
     }
@@ -127,8 +146,7 @@ impl MapCopy {
     pub(super) async fn prepare(&mut self, streams: &Streams) -> Result<(), PartitionError> {
         let name = copy_name();
         if self.stored == Stored::Nothing {
-            begin_stream(streams).await?;
-            self.epoch = OwnerEpoch(1);
+            self.owner = begin_stream(streams, self.incarnation).await?;
             self.stored = Stored::Less;
         }
         let extents = streams.stat(&name)?.extents;
@@ -136,44 +154,47 @@ impl MapCopy {
         if self.stored == Stored::Less || is_due {
             if let Some((last, 1..)) = extents.last() {
                 // Else the trim behind the snapshot would leave all that is in its extent.
-                streams.seal(&name, *last).await?;
+                streams.seal(&name, self.owner, *last).await?;
             }
             let extent = self.append(streams, self.content.snapshot()).await?;
             self.stored = Stored::Same;
             self.changes_size_bytes = 0;
-            if let Err(error) = streams.trim(&name, extent).await {
+            if let Err(error) = streams.trim(&name, self.owner, extent).await {
                 tracing::debug!(%error, "the former copy of the partition map stays for now");
             }
         }
-        Ok(streams.reserve(&name, self.epoch).await?)
+        Ok(streams.reserve(&name, self.owner).await?)
     }
 
     /// Makes the stream empty: the map alone counts, until there is space for a snapshot.
     pub(super) async fn make_empty(&mut self, streams: &Streams) -> Result<(), PartitionError> {
-        begin_stream(streams).await?;
-        (self.epoch, self.stored, self.changes_size_bytes) = (OwnerEpoch(1), Stored::Less, 0);
+        self.owner = begin_stream(streams, self.incarnation).await?;
+        (self.stored, self.changes_size_bytes) = (Stored::Less, 0);
         tracing::warn!("the partition map has no copy for now: there was no room for its last change");
         Ok(())
     }
 
     pub(super) async fn append(&self, streams: &Streams, block: Bytes) -> Result<ExtentId, PartitionError> {
-        let places = streams.append(&copy_name(), self.epoch, vec![block]).await?;
+        let places = streams.append(&copy_name(), self.owner, vec![block]).await?;
         let place = places.first().ok_or(StreamError::Closing)?;
         Ok(place.extent)
     }
 }
 
-/// An empty stream for the copy, in the place of what there is.
-async fn begin_stream(streams: &Streams) -> Result<(), PartitionError> {
+/// An empty stream for the copy, in the place of what there is. Returns its owner.
+async fn begin_stream(streams: &Streams, incarnation: Incarnation) -> Result<Owner, PartitionError> {
     let name = copy_name();
-    let mut changes = vec![StreamChange::Create(name.clone())];
-    if streams.exists(&name) {
-        changes.insert(0, StreamChange::Delete(name.clone()));
+    let is_there = streams.exists(&name);
+    let seen = if is_there { streams.owner(&name)? } else { Owner::default() };
+    let owner = choose_owner(seen, incarnation);
+    let mut changes = vec![StreamChange::Create(name.owned_by(owner))];
+    if is_there {
+        changes.insert(0, StreamChange::Delete(name.owned_by(owner)));
     }
     let outcome = streams.multi_modify(&changes).await;
     // It may have failed only after that, when extents of the former one could not be removed.
     match streams.stat(&name).is_ok_and(|stat| is_empty(&stat)) {
-        true => Ok(()),
-        false => Ok(outcome?),
+        true => Ok(owner),
+        false => Ok(outcome.map(|()| owner)?),
     }
 }

@@ -7,6 +7,7 @@
 //! id. Streams of any other range while the map names none would mean that the map is lost: that is damage,
 //! and nothing is removed.
 
+use super::keep_map_copy::MapError;
 use super::open_map::{OpenedMap, open_map};
 use super::owner::{DamagedRange, Owner};
 use super::range_ids::{FIRST_RANGE_ID, range_ids};
@@ -15,17 +16,21 @@ use crate::background::retries::RangeName;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
 use crate::map::check_cover::check_cover;
+use crate::map::choose_owner::{choose_owner, is_orphan, newer};
 use crate::map::dead_containers::DeadContainers;
 use crate::map::partition_map::{ChangeMap, MapEntry};
 use crate::map::routes::Routes;
 use crate::operation::{OBJECT_TABLES, ObjectTable};
-use crate::range_partition::{self, LoadError, RangePartition, RangeStreams, ReadRange, Shared};
+use crate::range_partition::{self, LoadError, RangeOwners, RangePartition, RangeStreams, ReadRange, Shared};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use stream::{StreamChange, StreamError};
+use stream::{StreamError, StreamName};
 use tokio::sync::Notify;
+
+/// Ranges whose owner one change of the map names.
+const NAMED_COUNT_MAX: usize = 256;
 
 impl PartitionServer {
     /// Loads every range that the partition map names.
@@ -57,9 +62,10 @@ impl PartitionServer {
             metrics.start_ranges_read.set(found.len() as u64);
         }
         let highest_id = server.remove_leftovers(&entries, &found, is_first_hand).await?;
-        for (entry, found) in entries.into_iter().zip(found) {
-            let MapEntry { table, id, range } = entry;
-            let owner = server.take_over_range((table, id), &range, found).await?;
+        let owners = server.name_owners(&entries, &found).await?;
+        for ((entry, found), owners) in entries.into_iter().zip(found).zip(owners) {
+            let MapEntry { table, id, range, owner: _ } = entry;
+            let owner = server.take_over_range((table, id), &range, found, owners).await?;
             routes.add(table, range, owner);
         }
         server.routes.store(Arc::new(routes));
@@ -77,8 +83,10 @@ impl PartitionServer {
             if known.iter().any(|entry| entry.table == table) {
                 continue;
             }
-            let entry = MapEntry { table, id: FIRST_RANGE_ID, range: KeyRange::all() };
+            let mut entry = MapEntry { table, id: FIRST_RANGE_ID, range: KeyRange::all(), owner: None };
             RangePartition::create(&self.shared, table, entry.id, entry.range.clone()).await?;
+            let names = RangeStreams::new(table, entry.id);
+            entry.owner = Some(self.shared.taken(names.metadata())?.owner);
             self.change_map(ChangeMap { old: Vec::new(), new: vec![entry.clone()] }).await?;
             added.push(entry);
         }
@@ -95,17 +103,72 @@ impl PartitionServer {
         }
     }
 
+    /// Makes this process the owner of all ranges that read, in the map: before it takes any of them. Returns
+    /// for whom each is to be loaded. Where there is no space for that, the map stays as it is.
+    async fn name_owners(
+        &self,
+        entries: &[MapEntry],
+        found: &[FoundRange],
+    ) -> Result<Vec<RangeOwners>, PartitionError> {
+        let mut owners = Vec::with_capacity(entries.len());
+        let is_spent = self.shared.streams.is_spent().await;
+        let mut rest = found;
+        // All rows that an operation changes are of one table.
+        let tables = entries.chunk_by(|a, b| a.table == b.table);
+        for entries in tables.flat_map(|of_table| of_table.chunks(NAMED_COUNT_MAX)) {
+            let (found, later) = rest.split_at(entries.len());
+            rest = later;
+            let mut named = Vec::with_capacity(entries.len());
+            for (entry, found) in entries.iter().zip(found) {
+                let owner = match found {
+                    FoundRange::Damaged(_) => None,
+                    FoundRange::Whole(read) => {
+                        let seen =
+                            newer(read.newest_owner(&self.shared.streams)?, entry.owner.unwrap_or_default());
+                        Some(choose_owner(seen, self.shared.life.incarnation))
+                    }
+                };
+                named.push(MapEntry { owner: owner.or(entry.owner), ..entry.clone() });
+            }
+            let pairs = entries.iter().zip(&named).filter(|(old, new)| old != new);
+            let (old, new): (Vec<_>, Vec<_>) = pairs.map(|(old, new)| (old.clone(), new.clone())).unzip();
+            let is_named =
+                old.is_empty() || (!is_spent && self.change_owners(ChangeMap { old, new }).await?);
+            owners.extend(entries.iter().zip(named).map(|(entry, next)| match is_named {
+                true => RangeOwners { owner: next.owner, named: next.owner },
+                false => RangeOwners { owner: None, named: entry.owner },
+            }));
+        }
+        Ok(owners)
+    }
+
+    /// False: there is no space for it, and the map is as it was.
+    async fn change_owners(&self, change: ChangeMap) -> Result<bool, PartitionError> {
+        match self.change_map(change).await {
+            Ok(true) => Ok(true),
+            Ok(false) => {
+                Err(PartitionError::Unavailable("the partition map has changed meanwhile".to_owned()))
+            }
+            Err(MapError::Unchanged(error)) if error.is_refusal() => {
+                tracing::info!(%error, "the partition map can't name the ranges' owner yet");
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Starts to serve a range, unless it is damaged.
     async fn take_over_range(
         &self,
         name: RangeName,
         range: &KeyRange,
         found: FoundRange,
+        owners: RangeOwners,
     ) -> Result<Owner, PartitionError> {
         let error = match found {
             FoundRange::Damaged(error) => error,
             FoundRange::Whole(read) => {
-                match RangePartition::open(self.shared.clone(), name, *read).await {
+                match RangePartition::open(self.shared.clone(), name, *read, owners).await {
                     Ok(range) => return Ok(Owner::Serving(range)),
                     Err(LoadError::Failed(error)) => return Err(error),
                     // The end of one of its streams is not certain: nothing was appended behind it.
@@ -116,9 +179,16 @@ impl PartitionServer {
         Ok(Owner::Damaged(Arc::new(DamagedRange::found(name, range.clone(), &error))))
     }
 
+    /// Whether these streams of a range are of another process that has not gone.
+    fn may_act(&self, streams: &[StreamName]) -> bool {
+        let owners = streams.iter().filter_map(|stream| self.shared.streams.owner(stream).ok());
+        let mut others = owners.filter(|owner| owner.incarnation != self.shared.life.incarnation);
+        others.any(|owner| self.shared.streams.has_joined(owner.incarnation))
+    }
+
     /// Removes streams of ranges that the map does not name: children of a split that was cut off, or the
-    /// parent of one that was not. Those of a table with a damaged range stay: they may share what a repair
-    /// needs; and so do all, if the map is not first-hand: they go at the next start. Returns the highest id
+    /// parent of one that was not. Those of a process that has not gone stay: it may be about to name them.
+    /// Those of a table with a damaged range stay: they may share what a repair needs; and so do all, if the map is not first-hand: they go at the next start. Returns the highest id
     /// that any stream or range had.
     async fn remove_leftovers(
         &self,
@@ -135,13 +205,14 @@ impl PartitionServer {
             let has_damage = entries.iter().zip(found).any(is_damaged);
             for id in range_ids(&self.shared.streams, table) {
                 highest_id = highest_id.max(id);
-                if is_first_hand
-                    && !has_damage
-                    && !entries.iter().any(|entry| entry.table == table && entry.id == id)
-                {
+                let is_named = entries.iter().any(|entry| entry.table == table && entry.id == id);
+                if is_named || !is_first_hand || has_damage {
+                    continue;
+                }
+                let streams = self.shared.streams.list(&RangePartition::streams_folder(table, id));
+                if is_orphan(is_named, self.may_act(&streams)) {
                     tracing::info!(table = table.name(), id, "removing a range that the map does not name");
-                    let streams = self.shared.streams.list(&format!("{}/{id}/", table.name()));
-                    deletes.extend(streams.into_iter().map(StreamChange::Delete));
+                    deletes.extend(self.shared.deletes(streams)?);
                     unnamed.push((table, id));
                 }
             }

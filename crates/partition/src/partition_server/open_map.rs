@@ -16,21 +16,22 @@ use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
 use crate::map::check_cover::check_cover;
+use crate::map::choose_owner::choose_owner;
 use crate::map::container_marks::{CountMarks, MarkRows, all_marks};
 use crate::map::dead_containers::DeadContainers;
 use crate::map::map_copy::{CollectMap, MapContent, MapRow};
 use crate::map::partition_map::{MapEntry, ReadMap};
 use crate::operation::{OBJECT_TABLES, ObjectTable, RowChange, RowVersion};
-use crate::range_partition::{self, LoadError, RangePartition, RangeStreams, ReadRange, Shared, is_empty};
+use crate::range_partition::{
+    self, LoadError, RangeOwners, RangePartition, RangeStreams, ReadRange, Shared, is_empty, newest_owner,
+};
 use crate::tree::metadata::Metadata;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use stream::{OwnerEpoch, Salvaged, StreamChange, StreamName, Streams};
+use stream::{Owner, Salvaged, StreamChange, StreamName, Streams};
 
 /// Where a map's range is built before it takes its place.
 const MENDED_FOLDER: &str = "partition_map/mended/";
-/// The owner of streams that are new.
-const FIRST_EPOCH: OwnerEpoch = OwnerEpoch(1);
 
 /// The map, open.
 pub(super) struct OpenedMap {
@@ -135,15 +136,18 @@ pub(super) async fn open_map(shared: &Shared) -> Result<OpenedMap, PartitionErro
             mend(shared, &content).await?
         }
     };
-    let copy = open_copy(streams, &content, copy).await?;
+    let copy = open_copy(shared, &content, copy).await?;
     let entries = entries_of(&content)?;
-    let range = match RangePartition::open(shared.clone(), NAME, *read).await {
+    // No map names it: its streams alone say whose it was.
+    let owner = choose_owner(read.newest_owner(streams)?, shared.life.incarnation);
+    let owners = RangeOwners { owner: Some(owner), named: None };
+    let range = match RangePartition::open(shared.clone(), NAME, *read, owners).await {
         Err(LoadError::Damaged(error)) => {
             // The end of one of its streams is not certain, but all that was appended before reads.
             tracing::warn!(%error, "the partition map takes no changes: its range is made anew");
             let mended = mend(shared, &content).await?;
             marks = mended.marks;
-            RangePartition::open(shared.clone(), NAME, *mended.range).await?
+            RangePartition::open(shared.clone(), NAME, *mended.range, owners).await?
         }
         opened => opened?,
     };
@@ -240,7 +244,7 @@ fn check_content(streams: &Streams, content: &MapContent) -> Result<(), Partitio
             )));
         }
         // It gets its first range in a moment.
-        entries.push(MapEntry { table, id: FIRST_RANGE_ID, range: KeyRange::all() });
+        entries.push(MapEntry { table, id: FIRST_RANGE_ID, range: KeyRange::all(), owner: None });
     }
     check_cover(&entries)
 }
@@ -272,13 +276,14 @@ fn entries_of(content: &MapContent) -> Result<Vec<MapEntry>, PartitionError> {
 
 /// Makes the copy the same as the content, unless it is.
 async fn open_copy(
-    streams: &Streams,
+    shared: &Shared,
     content: &MapContent,
     found: FoundCopy,
 ) -> Result<MapCopy, PartitionError> {
+    let (streams, incarnation) = (&*shared.streams, shared.life.incarnation);
     match found {
         FoundCopy::Whole(copy) if copy.rows == content.rows => {
-            match MapCopy::open(streams, content.clone()).await {
+            match MapCopy::open(streams, incarnation, content.clone()).await {
                 Ok(copy) => return Ok(copy),
                 Err(LoadError::Failed(error)) => return Err(error),
                 Err(LoadError::Damaged(error)) => warn_of_copy(&error),
@@ -288,12 +293,12 @@ async fn open_copy(
             tracing::info!("the partition map's copy lacks the map's last change, and gets it now");
             let differs_in_marks_only =
                 entries_of(&copy).is_ok_and(|entries| entries_of(content) == Ok(entries));
-            return MapCopy::bring_up(streams, content.clone(), differs_in_marks_only).await;
+            return MapCopy::bring_up(streams, incarnation, content.clone(), differs_in_marks_only).await;
         }
         FoundCopy::Absent => {}
         FoundCopy::Damaged(error) => warn_of_copy(&error),
     }
-    MapCopy::replace(streams, content.clone()).await
+    MapCopy::replace(streams, incarnation, content.clone()).await
 }
 
 fn warn_of_copy(error: &PartitionError) {
@@ -322,7 +327,7 @@ async fn derive(shared: &Shared, why: &str) -> Result<MapContent, PartitionError
             };
             match streams.salvage(names.metadata(), &mut visit).await.map_err(LoadError::from) {
                 Ok(()) => match found {
-                    Some(range) => entries.push(MapEntry { table, id, range }),
+                    Some(range) => entries.push(MapEntry { table, id, range, owner: None }),
                     None => problems.push(format!("stream {}: no block of it reads", names.metadata())),
                 },
                 Err(LoadError::Failed(error)) => return Err(error),
@@ -357,20 +362,24 @@ fn no_derivation(why: &str, problem: &str) -> PartitionError {
 /// Puts a range that holds `content` in the place of the map's range, and reads it.
 async fn mend(shared: &Shared, content: &MapContent) -> Result<WholeMap, PartitionError> {
     let streams = &shared.streams;
-    let left: Vec<StreamChange> = streams.list(MENDED_FOLDER).into_iter().map(StreamChange::Delete).collect();
+    let left = shared.deletes(streams.list(MENDED_FOLDER))?;
     if !left.is_empty() {
         streams.multi_modify(&left).await?;
     }
     let mended = |purpose| StreamName::new(&format!("{MENDED_FOLDER}{purpose}"));
     let (metadata, log) = (mended("metadata"), mended("log"));
-    streams.create(&[metadata.clone(), log.clone()]).await?;
-    streams.append(&log, FIRST_EPOCH, vec![group_of(content).into()]).await?;
-    let empty = Metadata { epoch: FIRST_EPOCH, ..Metadata::empty(KeyRange::all()) };
-    streams.append(&metadata, FIRST_EPOCH, vec![empty.encode()]).await?;
+    let owner = Owner::first(shared.life.incarnation);
+    streams.create(&[metadata.clone(), log.clone()], owner).await?;
+    streams.append(&log, owner, vec![group_of(content).into()]).await?;
+    let empty = Metadata { epoch: owner.epoch, ..Metadata::empty(KeyRange::all()) };
+    streams.append(&metadata, owner, vec![empty.encode()]).await?;
     let names = map_streams();
     let former = streams.list(&RangePartition::streams_folder(NAME.0, NAME.1));
-    let mut changes: Vec<StreamChange> = former.into_iter().map(StreamChange::Delete).collect();
+    let next = choose_owner(newest_owner(streams, &names)?, shared.life.incarnation);
+    let delete = |stream: &StreamName| StreamChange::Delete(stream.owned_by(next));
+    let mut changes: Vec<StreamChange> = former.iter().map(delete).collect();
     for (from, to) in [(metadata, names.metadata().clone()), (log, names.log().clone())] {
+        let (from, to) = (from.owned_by(owner), to.owned_by(next));
         changes.push(StreamChange::Create(to.clone()));
         changes.push(StreamChange::Share { from: from.clone(), to });
         changes.push(StreamChange::Delete(from));

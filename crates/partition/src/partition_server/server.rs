@@ -181,7 +181,9 @@ impl PartitionServer {
     ) -> Result<RangeMoment, PartitionError> {
         let routes = self.routes.load();
         let owner = served(&routes, table, key.as_bytes())?;
-        Ok(RangeMoment { table, range_id: owner.id(), visible: owner.visible() })
+        let moment = RangeMoment { table, range_id: owner.id(), visible: owner.visible() };
+        owner.check_lease()?;
+        Ok(moment)
     }
 
     /// The time in the range that owns `key`.
@@ -256,6 +258,7 @@ impl PartitionServer {
         for range in routes.all().filter_map(Owner::serving) {
             range.close().await;
         }
+        self.shared.streams.leave(self.shared.life.incarnation);
     }
 }
 

@@ -16,7 +16,7 @@ use base::{BoxFuture, Ticks};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use stream::ExtentId;
+use stream::{ExtentId, Owner};
 use tokio::sync::MutexGuard;
 
 /// Which range it is, and what it is like.
@@ -33,7 +33,7 @@ impl RangePartition {
 
     /// Its owner's epoch.
     pub(crate) fn epoch(&self) -> u64 {
-        self.core.epoch.0
+        self.core.owner.epoch.0
     }
 
     /// The keys it owns.
@@ -65,6 +65,16 @@ impl RangePartition {
     /// See `RangeTree`.
     pub(crate) async fn weighted_keys(&self) -> Result<Vec<(Bytes, u64)>, PartitionError> {
         self.core.weighted_keys().await
+    }
+
+    /// See `RangeTree`.
+    pub(crate) fn check_lease(&self) -> Result<(), PartitionError> {
+        self.core.check_lease()
+    }
+
+    /// The owner that the partition map names.
+    pub(crate) fn named_owner(&self) -> Option<Owner> {
+        self.named_owner
     }
 
     /// What it is like at present.

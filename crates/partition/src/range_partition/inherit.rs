@@ -14,6 +14,7 @@ use super::partition::RangePartition;
 use super::range_tree::hand_over::Versions;
 use super::range_tree::log_positions::LogPositions;
 use super::shared::Shared;
+use crate::background::retries::RangeName;
 use crate::checkpoint::Checkpoint;
 use crate::commit_log;
 use crate::error::PartitionError;
@@ -25,10 +26,7 @@ use crate::tree::metadata::{CheckpointReference, Metadata};
 use crate::tree::{HeldGroup, Tree, TreeCheckpoint};
 use bytes::Bytes;
 use std::sync::Arc;
-use stream::{Location, OwnerEpoch, StreamChange, StreamName};
-
-/// The first owner of new streams.
-const FIRST_EPOCH: OwnerEpoch = OwnerEpoch(1);
+use stream::{Location, OwnedStream, Owner, StreamChange};
 
 /// Groups of the rest get no further operation from this size on: they fit into the journal, which is synced
 /// sooner than an extent of their own.
@@ -36,15 +34,15 @@ const GROUP_SIZE_BYTES: usize = 768 << 10;
 
 /// A range that is about to take over.
 pub(crate) struct Heir {
-    table: ObjectTable,
-    id: u64,
+    name: RangeName,
     names: RangeStreams,
+    owner: Owner,
     metadata: Metadata,
     checkpoints: Vec<Arc<TreeCheckpoint>>,
     /// Whose stream each of its checkpoints' streams shares.
-    shares: Vec<StreamName>,
+    shares: Vec<OwnedStream>,
     /// Whose blob data its own shares.
-    data_shares: Vec<StreamName>,
+    data_shares: Vec<OwnedStream>,
     /// Its blob data, once its streams are there.
     data: Option<RangeData>,
     /// What its log holds.
@@ -59,7 +57,7 @@ pub(crate) struct Heir {
 /// A checkpoint on its way to an heir.
 #[derive(Clone)]
 struct Legacy {
-    stream: StreamName,
+    stream: OwnedStream,
     checkpoint: Arc<Checkpoint>,
     /// It tells heirs, too, of all keys of the checkpoint.
     group: Option<HeldGroup>,
@@ -103,7 +101,8 @@ impl Heir {
         // What another parent has in its checkpoints beyond this is not in the log; its own log ends later
         // still.
         let flushed_version = flushed_versions.into_iter().min().unwrap_or(RowVersion(0));
-        let mut metadata = Metadata { epoch: FIRST_EPOCH, flushed_version, ..Metadata::empty(range) };
+        let owner = Owner::first(shared.life.incarnation);
+        let mut metadata = Metadata { epoch: owner.epoch, flushed_version, ..Metadata::empty(range) };
         let (mut checkpoints, mut shares) = (Vec::new(), Vec::new());
         for legacy in legacies {
             let reference = CheckpointReference {
@@ -118,14 +117,17 @@ impl Heir {
             checkpoints.push(Arc::new(checkpoint));
             shares.push(legacy.stream);
         }
-        let data_shares = parents.iter().filter_map(|parent| parent.core.names.data.clone()).collect();
+        let data_shares = parents
+            .iter()
+            .filter_map(|parent| Some(parent.core.names.data.as_ref()?.owned_by(parent.core.owner)));
+        let data_shares = data_shares.collect();
         let (data, log_positions) = (None, LogPositions::default());
         let active = MemoryTable::new(&shared.memory);
         let (copied, log_end) = (flushed_version, flushed_version);
         Ok(Heir {
-            table,
-            id,
+            name: (table, id),
             names,
+            owner,
             metadata,
             checkpoints,
             shares,
@@ -145,16 +147,17 @@ impl Heir {
         id: u64,
     ) -> Result<(), PartitionError> {
         let names = RangeStreams::new(table, id);
-        shared.streams.create(&[names.metadata.clone(), names.log.clone()]).await?;
-        shared.streams.reserve(&names.metadata, FIRST_EPOCH).await?;
-        Ok(shared.streams.reserve(&names.log, FIRST_EPOCH).await?)
+        let owner = Owner::first(shared.life.incarnation);
+        shared.streams.create(&[names.metadata.clone(), names.log.clone()], owner).await?;
+        shared.streams.reserve(&names.metadata, owner).await?;
+        Ok(shared.streams.reserve(&names.log, owner).await?)
     }
 
     /// The changes to the streams that let it share its parents' checkpoints.
     pub(crate) fn checkpoint_shares(&self) -> Vec<StreamChange> {
         let mut changes = Vec::new();
         for (reference, from) in self.metadata.checkpoints.iter().zip(&self.shares) {
-            let to = self.names.checkpoint(reference.number);
+            let to = self.names.checkpoint(reference.number).owned_by(self.owner);
             changes.push(StreamChange::Create(to.clone()));
             changes.push(StreamChange::Share { from: from.clone(), to });
         }
@@ -165,14 +168,15 @@ impl Heir {
     /// to.
     pub(crate) fn data_shares(&self) -> Vec<StreamChange> {
         let Some(to) = &self.names.data else { return Vec::new() };
-        let share = |from: &StreamName| StreamChange::Share { from: from.clone(), to: to.clone() };
+        let to = to.owned_by(self.owner);
+        let share = |from: &OwnedStream| StreamChange::Share { from: from.clone(), to: to.clone() };
         let shares = self.data_shares.iter().map(share);
         std::iter::once(StreamChange::Create(to.clone())).chain(shares).collect()
     }
 
     /// Makes its metadata durable.
     pub(crate) async fn write_metadata(&self, shared: &Shared) -> Result<(), PartitionError> {
-        shared.streams.append(&self.names.metadata, FIRST_EPOCH, vec![self.metadata.encode()]).await?;
+        shared.streams.append(&self.names.metadata, self.owner, vec![self.metadata.encode()]).await?;
         Ok(())
     }
 
@@ -235,7 +239,7 @@ impl Heir {
         group: Vec<u8>,
         end: RowVersion,
     ) -> Result<(), PartitionError> {
-        let written = shared.streams.append(&self.names.log, FIRST_EPOCH, vec![group.into()]).await?;
+        let written = shared.streams.append(&self.names.log, self.owner, vec![group.into()]).await?;
         if let Some(place) = written.first() {
             self.log_positions.note(*place, self.log_end);
         }
@@ -273,15 +277,22 @@ impl Heir {
             data,
             replayed: 0,
             unused: Vec::new(),
+            owner: self.owner,
+            named_owner: Some(self.owner),
         };
-        let started = RangePartition::start(shared.clone(), self.table, self.id, loaded);
+        let started = RangePartition::start(shared.clone(), self.name, loaded);
         parents.iter().for_each(|parent| started.pipeline.time.go_on_from(&parent.pipeline.time));
         started
     }
 
     /// Its id.
     pub(crate) fn id(&self) -> u64 {
-        self.id
+        self.name.1
+    }
+
+    /// Its owner.
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
     }
 
     /// The keys it will own.
@@ -322,7 +333,7 @@ fn legacy(parent: &RangePartition, checkpoint: &TreeCheckpoint, range: &KeyRange
         return None;
     }
     Some(Legacy {
-        stream: parent.core.names.checkpoint(checkpoint.reference.number),
+        stream: parent.core.names.checkpoint(checkpoint.reference.number).owned_by(parent.core.owner),
         checkpoint: Arc::new(checkpoint.checkpoint.reopened()),
         group: checkpoint.group.clone(),
         root: checkpoint.reference.root,

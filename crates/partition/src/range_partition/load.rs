@@ -4,8 +4,8 @@
 //! What always holds: nothing of a range is written or removed before all that its load needs was read, so a
 //! damaged range stays as it is; any record that does not read fails the load with its place. A log that grew
 //! between the read and the take-over, after which no former owner can add to it, fails the load. What the
-//! metadata does not name is an orphan and is removed last. Where there is no space, nothing is written: the
-//! range goes on as the owner that it had, which nobody else can be, as one process at a time has the folder.
+//! metadata does not name is an orphan and is removed last. The owner is chosen by the caller.
+//! Where there is no space, nothing is written: the range goes on as the owner that it had, which nobody else can be, as one process at a time has the folder.
 
 use super::data::RangeData;
 use super::range_tree::log_positions::LogPositions;
@@ -14,6 +14,7 @@ use crate::checkpoint::{Caching, Checkpoint};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
+use crate::map::choose_owner::newer;
 use crate::map::container_marks::MarkRows;
 use crate::memory::memory_table::MemoryTable;
 use crate::operation::{ObjectTable, RowChange, RowRef, RowVersion, Scan, Visit};
@@ -23,7 +24,7 @@ use crate::tree::metadata::{CheckpointReference, Metadata};
 use crate::tree::{Tree, TreeCheckpoint};
 use base::BoxFuture;
 use std::sync::Arc;
-use stream::{OwnerEpoch, StreamError, StreamName, StreamStat, Streams};
+use stream::{Owner, StreamError, StreamName, StreamStat, Streams};
 
 /// Names of the streams of one range.
 pub(crate) struct RangeStreams {
@@ -89,6 +90,10 @@ pub(crate) struct Loaded {
     pub(super) replayed: u64,
     /// Orphans that there was no space to remove.
     pub(super) unused: Vec<u64>,
+    /// For whom its streams are changed.
+    pub(super) owner: Owner,
+    /// The owner that the partition map names, if it names one.
+    pub(super) named_owner: Option<Owner>,
 }
 
 /// A range as its streams hold it, before anything was written for it.
@@ -101,6 +106,15 @@ pub(crate) struct ReadRange {
     replayed: u64,
     /// What was replayed.
     log: StreamStat,
+}
+
+/// For whom a range is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RangeOwners {
+    /// The owner that takes it. `None`: there was no space to say so, and it goes on for the one that it had.
+    pub(crate) owner: Option<Owner>,
+    /// The owner that the partition map names.
+    pub(crate) named: Option<Owner>,
 }
 
 /// Why a range is not loaded.
@@ -148,20 +162,27 @@ fn in_stream(stream: &StreamName) -> impl Fn(PartitionError) -> PartitionError {
 
 /// Makes the streams of a range that has never held a row; does nothing if it is there, readable or not.
 pub(super) async fn create(
-    streams: &Streams,
+    shared: &Shared,
     names: &RangeStreams,
     range: KeyRange,
 ) -> Result<(), PartitionError> {
+    let streams = &shared.streams;
     if !streams.exists(&names.metadata) && !streams.exists(&names.log) {
         let mut new = vec![names.metadata.clone(), names.log.clone()];
         new.extend(names.data.clone());
-        streams.create(&new).await?;
+        streams.create(&new, Owner::first(shared.life.incarnation)).await?;
     }
     // What can't be asked for its length is there, and its load says what is wrong with it.
     let has_nothing = streams.stat(&names.metadata).is_ok_and(|stat| is_empty(&stat));
     if has_nothing {
-        let epoch = streams.epoch(&names.metadata)?.max(OwnerEpoch(1));
-        streams.append(&names.metadata, epoch, vec![Metadata::empty(range).encode()]).await?;
+        // A start was cut off between the two.
+        let taken = shared.taken(&names.metadata)?;
+        match streams.take_over(&taken.name, taken.owner).await {
+            Err(StreamError::DiskFull) => {}
+            taken => taken?,
+        }
+        let owner = streams.owner(&names.metadata)?;
+        streams.append(&names.metadata, owner, vec![Metadata::empty(range).encode()]).await?;
     }
     Ok(())
 }
@@ -230,62 +251,73 @@ impl ReadRange {
         }
     }
 
-    /// Makes this process its owner: from here on no former one can add to it. Removes what it does not refer
-    /// to. On a full disk nothing of this is done that finds no space: each start would use up some of what
-    /// is left.
-    pub(super) async fn take_over(mut self, shared: &Shared) -> Result<Loaded, LoadError> {
+    /// Of its streams' owners the newest.
+    pub(crate) fn newest_owner(&self, streams: &Streams) -> Result<Owner, StreamError> {
+        newest_owner(streams, &self.names)
+    }
+
+    /// Makes `owner` its owner: from here on no former one can add to it. Removes what it does not refer to.
+    /// On a full disk nothing of this is done that finds no space: each start would use up some of what is
+    /// left; without an owner neither.
+    pub(super) async fn take_over(
+        mut self,
+        shared: &Shared,
+        RangeOwners { owner, named }: RangeOwners,
+    ) -> Result<Loaded, LoadError> {
         let streams = &shared.streams;
-        let newest = self.newest_epoch(streams)?;
-        self.metadata.epoch = OwnerEpoch(newest.0 + 1);
-        let taken = match streams.is_spent().await {
-            true => Err(PartitionError::DiskFull.into()),
-            false => self.own_streams(streams).await,
+        let taken = match owner {
+            Some(owner) if !streams.is_spent().await => self.own_streams(streams, owner).await,
+            _ => Err(PartitionError::DiskFull.into()),
         };
         match taken {
             Err(LoadError::Failed(PartitionError::DiskFull)) => {
                 let log = &self.names.log;
                 tracing::info!(%log, "there is no space to take the range over: it goes on under its former epoch");
-                self.metadata.epoch = self.newest_epoch(streams)?.max(OwnerEpoch(1));
             }
             taken => taken?,
         }
+        let owner = self.newest_owner(streams)?;
+        self.metadata.epoch = owner.epoch;
         let ReadRange { names, mut metadata, tree, last_version, log_positions, replayed, log: _ } = self;
         let data = names.data.as_ref().map(|data| open_data(streams, data)).transpose()?;
-        let unused = remove_leftovers(streams, &names, &metadata).await?;
+        let unused = remove_leftovers(streams, &names, owner, &metadata).await?;
         // Their names are taken.
         let free_from = unused.iter().map(|number| number + 1).max();
         metadata.next_checkpoint = metadata.next_checkpoint.max(free_from.unwrap_or(0));
-        Ok(Loaded { metadata, tree, last_version, log_positions, data, replayed, unused })
+        let named_owner = named;
+        Ok(Loaded { metadata, tree, last_version, log_positions, data, replayed, unused, owner, named_owner })
     }
 
-    /// Of its streams' owners the newest.
-    fn newest_epoch(&self, streams: &Streams) -> Result<OwnerEpoch, LoadError> {
-        let RangeStreams { metadata, log, data, .. } = &self.names;
-        let mut newest = streams.epoch(metadata)?.max(streams.epoch(log)?);
-        if let Some(data) = data {
-            newest = newest.max(streams.epoch(data)?);
-        }
-        Ok(newest)
-    }
-
-    /// Makes the epoch of the metadata the owner of all streams, and the metadata say so.
-    async fn own_streams(&self, streams: &Streams) -> Result<(), LoadError> {
-        let (names, epoch) = (&self.names, self.metadata.epoch);
-        streams.take_over(&names.metadata, epoch).await?;
-        streams.take_over(&names.log, epoch).await?;
+    /// Makes `owner` the owner of all streams, and the metadata say so.
+    async fn own_streams(&mut self, streams: &Streams, owner: Owner) -> Result<(), LoadError> {
+        self.metadata.epoch = owner.epoch;
+        let names = &self.names;
+        streams.take_over(&names.metadata, owner).await?;
+        streams.take_over(&names.log, owner).await?;
         if streams.stat(&names.log)? != self.log {
             let what = format!("stream {}: another owner has appended while it was read", names.log);
             return Err(LoadError::Failed(PartitionError::Unavailable(what)));
         }
         if let Some(data) = &names.data {
-            streams.take_over(data, epoch).await?;
+            streams.take_over(data, owner).await?;
         }
-        let written = streams.append(&names.metadata, epoch, vec![self.metadata.encode()]).await?;
+        let written = streams.append(&names.metadata, owner, vec![self.metadata.encode()]).await?;
         if let Some(place) = written.first() {
-            streams.trim(&names.metadata, place.extent).await?;
+            streams.trim(&names.metadata, owner, place.extent).await?;
         }
         Ok(())
     }
+}
+
+/// Of the owners of a range's streams the newest.
+pub(crate) fn newest_owner(streams: &Streams, names: &RangeStreams) -> Result<Owner, StreamError> {
+    let mut newest = Owner::default();
+    for stream in [Some(&names.metadata), Some(&names.log), names.data.as_ref()].into_iter().flatten() {
+        if streams.exists(stream) {
+            newest = newer(newest, streams.owner(stream)?);
+        }
+    }
+    Ok(newest)
 }
 
 /// What a range that begins to serve knows of its blob data: which extents it may name.
@@ -308,6 +340,7 @@ pub(super) async fn open_checkpoint(
 async fn remove_leftovers(
     streams: &Streams,
     names: &RangeStreams,
+    owner: Owner,
     metadata: &Metadata,
 ) -> Result<Vec<u64>, PartitionError> {
     let kept: Vec<StreamName> =
@@ -318,7 +351,7 @@ async fn remove_leftovers(
             continue;
         }
         tracing::info!(%stream, "removing a checkpoint that the range does not refer to");
-        match streams.delete(&stream).await {
+        match streams.delete(&stream, owner).await {
             // Its extents may be what stays: then the stream layer removes them later.
             Err(StreamError::DiskFull) => {
                 let number = stream.as_str().rsplit('/').next().and_then(|number| number.parse::<u64>().ok());

@@ -38,9 +38,11 @@ mod tests;
 
 pub(crate) use executed::Executed;
 pub(crate) use inherit::Heir;
-pub(crate) use load::{LoadError, RangeStreams, ReadRange, is_empty, read, read_metadata};
+pub(crate) use load::{
+    LoadError, RangeOwners, RangeStreams, ReadRange, is_empty, newest_owner, read, read_metadata,
+};
 pub(crate) use partition::RangePartition;
 pub use pinned_data::DataPin;
 pub(crate) use range_metrics::RangeMetrics;
 pub(crate) use reader::WalkEnd;
-pub(crate) use shared::Shared;
+pub(crate) use shared::{Life, Shared};

@@ -8,7 +8,7 @@ use super::commit_pipeline::{CommitPipeline, commit};
 use super::compactor::Compactor;
 use super::data::RangeData;
 use super::flusher::Flusher;
-use super::load::{self, LoadError, Loaded, RangeStreams, ReadRange};
+use super::load::{self, LoadError, Loaded, RangeOwners, RangeStreams, ReadRange};
 use super::range_tree::RangeTree;
 use super::reader::Reader;
 use super::shared::Shared;
@@ -20,6 +20,7 @@ use crate::key::KeyRange;
 use crate::map::range_load::RangeLoad;
 use crate::operation::ObjectTable;
 use std::sync::Arc;
+use stream::Owner;
 
 /// One range partition, loaded.
 pub(crate) struct RangePartition {
@@ -34,6 +35,8 @@ pub(crate) struct RangePartition {
     /// For tables with blob data.
     pub(super) collector: Option<BlobDataCollector>,
     pub(super) reader: Reader,
+    /// The owner that the partition map names, if it names one.
+    pub(super) named_owner: Option<Owner>,
 }
 
 impl RangePartition {
@@ -44,16 +47,17 @@ impl RangePartition {
         id: u64,
         range: KeyRange,
     ) -> Result<(), PartitionError> {
-        load::create(&shared.streams, &RangeStreams::new(table, id), range).await
+        load::create(shared, &RangeStreams::new(table, id), range).await
     }
 
-    /// Takes over the range that was read and starts its group commit.
+    /// Takes over the range that was read for its owner and starts its group commit.
     pub(crate) async fn open(
         shared: Shared,
         (table, id): RangeName,
         read: ReadRange,
+        owners: RangeOwners,
     ) -> Result<Arc<Self>, LoadError> {
-        let loaded = read.take_over(&shared).await?;
+        let loaded = read.take_over(&shared, owners).await?;
         shared.metrics.replayed.add(loaded.replayed);
         tracing::info!(
             table = table.name(),
@@ -62,12 +66,12 @@ impl RangePartition {
             checkpoints = loaded.tree.checkpoints.len(),
             "range is loaded"
         );
-        Ok(Self::start(shared, table, id, loaded))
+        Ok(Self::start(shared, (table, id), loaded))
     }
 
     /// Starts to serve a range from what was loaded.
-    pub(super) fn start(shared: Shared, table: ObjectTable, id: u64, mut loaded: Loaded) -> Arc<Self> {
-        let data = loaded.data.take().map(Arc::new);
+    pub(super) fn start(shared: Shared, (table, id): RangeName, mut loaded: Loaded) -> Arc<Self> {
+        let (data, named_owner) = (loaded.data.take().map(Arc::new), loaded.named_owner);
         let core = Arc::new(RangeTree::new(shared, table, id, loaded));
         let (load, slow_scans) = (Arc::new(RangeLoad::default()), Arc::<SlowScans>::default());
         let pipeline = Arc::new(CommitPipeline::new(core.clone(), data.clone(), load.clone()));
@@ -81,6 +85,7 @@ impl RangePartition {
             collector,
             reader: Reader::new(core.clone(), slow_scans),
             core: core.clone(),
+            named_owner,
         });
         // The range is there until its group commit has ended.
         let kept = partition.clone();

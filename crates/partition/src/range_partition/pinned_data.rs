@@ -38,6 +38,7 @@ impl DataPin {
             return Err(PartitionError::Operation("a piece that is not pinned"));
         }
         let block = self.range.core.shared.streams.read(location).await?;
+        self.range.core.check_lease()?;
         Ok(block.slice(from..))
     }
 }
@@ -67,6 +68,7 @@ impl RangePartition {
         if self.core.shared.streams.is_scarce() {
             return Err(PartitionError::DiskFull);
         }
+        self.core.check_lease()?;
         self.range_data()?.activity.fetch_add(1, Ordering::Relaxed);
         let owner = account_prefix(key.as_bytes()).map(|account| key.as_bytes().slice_ref(account));
         self.append_piece(owner.unwrap_or_default(), bytes).await
@@ -89,17 +91,18 @@ impl RangePartition {
             .map(|start| bytes.slice(start..bytes.len().min(start + DATA_BLOCK_SIZE_BYTES)))
             .collect();
         for _ in 0..RETRY_COUNT_MAX {
-            let (stream, epoch) = (&data.stream, self.core.epoch);
+            let (stream, by) = (&data.stream, self.core.owner);
             let locations = if bytes.len() <= SMALL_APPEND_SIZE_BYTES_MAX {
-                self.core.shared.streams.append(stream, epoch, blocks.clone()).await?
+                self.core.shared.streams.append(stream, by, blocks.clone()).await?
             } else {
-                self.core.shared.data_writer.append_of(&owner, stream, epoch, blocks.clone()).await?
+                self.core.shared.data_writer.append_of(&owner, stream, by, blocks.clone()).await?
             };
             let piece = Piece::of_blocks(&locations)
                 .ok_or_else(|| PartitionError::Storage("an append that is not in one piece".to_owned()))?;
             let stat = || self.core.shared.streams.stat(stream);
             let is_in_stream =
                 || stat().is_ok_and(|stat| stat.extents.iter().any(|(extent, _)| *extent == piece.extent));
+            self.core.check_lease()?;
             if data.pin_appended(piece.extent, is_in_stream) {
                 let pin = DataPin { range: self.clone(), extents: vec![piece.extent] };
                 // Heirs get what the stream lists after the range has paused.

@@ -1,4 +1,5 @@
-//! Reads: gets and scans over a snapshot, beside the writers and without waiting for them.
+//! Reads: gets and scans over a snapshot, beside the writers and without waiting for them. What is found
+//! counts only if the lease holds when it is returned.
 
 use super::range_tree::{RangeTree, Snapshot};
 use super::slow_scans::SlowScans;
@@ -31,14 +32,19 @@ impl Reader {
 
     /// The row at `key`, or that part of it, if it is there.
     pub(super) async fn get(&self, key: &RowKey, part: RowPart) -> Result<Option<Row>, PartitionError> {
+        self.core.check_lease()?;
         let (tree, visible) = self.core.snapshot();
-        get_from(&tree, visible, key, part).await
+        let found = get_from(&tree, visible, key, part).await?;
+        self.core.check_lease()?;
+        Ok(found)
     }
 
     /// Shows the rows of `spans`, as far as they lie here, all from one snapshot: an operation that changes
     /// rows in several spans is seen whole or not at all.
     pub(super) async fn scan(&self, spans: &[Span], scan: &mut dyn Scan) -> Result<WalkEnd, PartitionError> {
+        self.core.check_lease()?;
         let walked = scan_snapshot(&self.core.range, &self.core.snapshot(), spans, scan).await?;
+        self.core.check_lease()?;
         if walked.passed_mostly_tombstones() {
             self.slow_scans.note(&self.core);
         }

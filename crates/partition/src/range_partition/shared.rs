@@ -2,6 +2,8 @@
 
 use crate::background::maintenance::Maintenance;
 use crate::blob_data::data_writer::DataWriter;
+use crate::lease::Lease;
+use crate::map::choose_owner::choose_owner;
 use crate::map::dead_containers::DeadContainers;
 use crate::memory::memory_budget::MemoryBudget;
 use crate::range_partition::range_metrics::RangeMetrics;
@@ -9,7 +11,16 @@ use crate::settings::PartitionSettings;
 use crate::tree::block_cache::BlockCache;
 use base::{Clock, Spawner};
 use std::sync::Arc;
-use stream::Streams;
+use stream::{Incarnation, OwnedStream, StreamChange, StreamError, StreamName, Streams};
+
+/// The life of this process in its stamp.
+#[derive(Clone)]
+pub(crate) struct Life {
+    /// For which it acts.
+    pub(crate) incarnation: Incarnation,
+    /// How long it may answer.
+    pub(crate) lease: Arc<dyn Lease>,
+}
 
 /// What ranges of a process share.
 #[derive(Clone)]
@@ -26,4 +37,18 @@ pub(crate) struct Shared {
     pub(crate) data_writer: Arc<DataWriter>,
     pub(crate) row_data_writer: Arc<DataWriter>,
     pub(crate) metrics: Arc<RangeMetrics>,
+    pub(crate) life: Life,
+}
+
+impl Shared {
+    /// The stream, to be changed by this process whoever had it before.
+    pub(crate) fn taken(&self, stream: &StreamName) -> Result<OwnedStream, StreamError> {
+        let seen = self.streams.owner(stream)?;
+        Ok(stream.owned_by(choose_owner(seen, self.life.incarnation)))
+    }
+
+    /// The changes that remove these streams, whoever had them before.
+    pub(crate) fn deletes(&self, streams: Vec<StreamName>) -> Result<Vec<StreamChange>, StreamError> {
+        streams.iter().map(|stream| self.taken(stream).map(StreamChange::Delete)).collect()
+    }
 }

@@ -6,7 +6,7 @@ use super::compactor::Compactor;
 use super::data::RangeData;
 use super::executed::Executed;
 use super::flusher::Flusher;
-use super::load::{self, RangeStreams};
+use super::load::{self, RangeOwners, RangeStreams};
 use super::range_tree::RangeTree;
 use super::reader::Reader;
 use super::shared::Shared;
@@ -16,19 +16,33 @@ use crate::blob_data::piece::{Piece, put_pieces};
 use crate::decider::{Decider, UnderWay};
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey};
+use crate::lease::{EndlessLease, Lease};
 use crate::operation::{Decision, ObjectTable, Operation, Read, Row, RowChange, RowPart, RowVersion, Rows};
 use base::{BoxFuture, Environment};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use stream::{StreamSettings, Streams};
 
 /// A tree of an empty range, and its blob data.
 async fn tree(env: &Environment, table: ObjectTable) -> (Arc<RangeTree>, Option<Arc<RangeData>>) {
+    tree_while(env, table, Arc::new(EndlessLease)).await
+}
+
+/// The same while a lease holds.
+async fn tree_while(
+    env: &Environment,
+    table: ObjectTable,
+    lease: Arc<dyn Lease>,
+) -> (Arc<RangeTree>, Option<Arc<RangeData>>) {
     let streams = Streams::open(env, StreamSettings::tiny()).await.unwrap();
-    let shared: Shared = crate::check::shared(env, streams).unwrap();
+    let mut shared: Shared = crate::check::shared(env, streams).unwrap();
+    shared.life.lease = lease;
     let (names, range) = (RangeStreams::new(table, 1), KeyRange::all());
-    load::create(&shared.streams, &names, range.clone()).await.unwrap();
-    let mut loaded = load::read(&shared, names, &range).await.unwrap().take_over(&shared).await.unwrap();
+    load::create(&shared, &names, range.clone()).await.unwrap();
+    let read = load::read(&shared, names, &range).await.unwrap();
+    let owners = RangeOwners { owner: Some(read.newest_owner(&shared.streams).unwrap()), named: None };
+    let mut loaded = read.take_over(&shared, owners).await.unwrap();
     let data = loaded.data.take().map(Arc::new);
     (Arc::new(RangeTree::new(shared, table, 1, loaded)), data)
 }
@@ -173,7 +187,7 @@ impl MoveRows for Pieces {
         Box::pin(async move {
             let core = &self.pipeline.core;
             let stream = core.names.data().unwrap();
-            let places = core.shared.streams.append(stream, core.epoch, vec![bytes]).await?;
+            let places = core.shared.streams.append(stream, core.owner, vec![bytes]).await?;
             let piece = Piece::of_blocks(&places).unwrap();
             assert!(self.pipeline.data.as_ref().unwrap().list_for_tests(piece.extent));
             Ok(Executed::Done((piece, Kept(core.clone()))))
@@ -224,4 +238,67 @@ fn a_collector_moves_what_is_named_and_frees_the_rest() {
         assert_eq!(Kept(core.clone()).read(&piece, 0).await, Ok(content(3)));
     });
     run.unwrap();
+}
+
+/// A lease that holds for so many more questions.
+struct Holds(AtomicU64);
+
+impl Lease for Holds {
+    fn holds(&self) -> bool {
+        let left = |left: u64| left.checked_sub(1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).is_ok()
+    }
+}
+
+async fn outcome_of_a_read(core: &Arc<RangeTree>) -> &'static str {
+    match Reader::new(core.clone(), Arc::default()).get(&key(1), RowPart::Whole).await {
+        Ok(_) => "done",
+        Err(PartitionError::NotMine) => "not mine",
+        Err(_) => "unknown",
+    }
+}
+
+async fn outcome_of_a_write(pipeline: &CommitPipeline) -> &'static str {
+    let put = Put { table: ObjectTable::Entity, key: key(1), value: Bytes::from_static(b"two") };
+    let reads = put.reads();
+    match pipeline.execute(&mut UnderWay::new(put), reads).await {
+        Ok(_) => "done",
+        Err(PartitionError::NotMine) => "not mine",
+        Err(_) => "unknown",
+    }
+}
+
+/// A read asks twice, a write three times: before it is decided, before its group is shown, before it is
+/// acknowledged. By how many of these questions the lease survives.
+#[test]
+fn an_answer_leaves_only_while_the_lease_holds() {
+    for (questions, read, write) in
+        [(0, "not mine", "not mine"), (1, "not mine", "unknown"), (2, "done", "unknown"), (3, "done", "done")]
+    {
+        let run = sim::World::new(1).run(|env, _| async move {
+            let lease = Arc::new(Holds(AtomicU64::new(u64::MAX)));
+            let (core, _) = tree_while(&env, ObjectTable::Entity, lease.clone()).await;
+            let pipeline = started(&env, &core, None);
+            put(&pipeline, 1, b"one").await;
+            lease.0.store(questions, Ordering::Relaxed);
+            assert_eq!(outcome_of_a_read(&core).await, read, "{questions} questions");
+            // A range that was dropped stays so.
+            let is_dropped = questions < 2;
+            lease.0.store(1000, Ordering::Relaxed);
+            let expected = if is_dropped { "not mine" } else { "done" };
+            assert_eq!(outcome_of_a_write(&pipeline).await, expected, "{questions} questions");
+        });
+        run.unwrap();
+        let run = sim::World::new(1).run(|env, _| async move {
+            let lease = Arc::new(Holds(AtomicU64::new(u64::MAX)));
+            let (core, _) = tree_while(&env, ObjectTable::Entity, lease.clone()).await;
+            let pipeline = started(&env, &core, None);
+            put(&pipeline, 1, b"one").await;
+            let before = core.visible();
+            lease.0.store(questions, Ordering::Relaxed);
+            assert_eq!(outcome_of_a_write(&pipeline).await, write, "{questions} questions");
+            assert_eq!(core.visible() > before, questions > 1, "shown, {questions} questions");
+        });
+        run.unwrap();
+    }
 }

@@ -15,7 +15,7 @@ use crate::tree::metadata::CheckpointReference;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use stream::{ExtentId, Location, OwnerEpoch, Salvaged, StreamName};
+use stream::{ExtentId, Location, Owner, Salvaged, StreamName};
 
 /// Rows of a checkpoint that do not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,13 +95,13 @@ pub(super) async fn rewrite(
     table: ObjectTable,
     stream: &StreamName,
     examined: &Examined,
-    (to, epoch): (&StreamName, OwnerEpoch),
+    (to, owner): (&StreamName, Owner),
 ) -> Result<(Option<Finished>, Vec<LostRows>), PartitionError> {
     let (candidates, problem) = candidates(shared, (table, stream), examined).await?;
     let mut lost = lost_between(examined, &candidates, problem);
     let left = Arc::new(BTreeSet::new());
     let mut writer =
-        CheckpointWriter::new(shared.streams.clone(), to.clone(), epoch, left, table.has_data(), None);
+        CheckpointWriter::new(shared.streams.clone(), to.clone(), owner, left, table.has_data(), None);
     for candidate in candidates {
         let block = RowBlock::parse(shared.streams.read(candidate.location).await?)
             .map_err(|error| PartitionError::Storage(error.to_string()))?;

@@ -87,7 +87,7 @@ async fn repair_streams(
     let shared = crate::check::shared(env, streams.clone())?;
     let mut repaired: Vec<(MapEntry, RangeRepair)> = Vec::new();
     for entry in entries {
-        let MapEntry { table, id, range: keys } = &entry;
+        let MapEntry { table, id, range: keys, owner: _ } = &entry;
         progress(&format!("range {id} of table {}", table.name()));
         let mut range_done = range::repair(&shared, &Range { table: *table, id: *id, keys }).await?;
         done.actions.append(&mut range_done.actions);
@@ -121,7 +121,7 @@ async fn map_entries(env: &Environment, streams: &Arc<Streams>) -> Result<Vec<Ma
     partitions.close().await;
     read?;
     let table = ObjectTable::PartitionMap;
-    let mut entries = vec![MapEntry { table, id: FIRST_RANGE_ID, range: KeyRange::all() }];
+    let mut entries = vec![MapEntry { table, id: FIRST_RANGE_ID, range: KeyRange::all(), owner: None }];
     entries.extend(map.entries()?);
     Ok(entries)
 }

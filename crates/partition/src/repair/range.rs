@@ -15,15 +15,16 @@ use crate::checkpoint::{CheckpointWriter, Root};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
+use crate::map::choose_owner::choose_owner;
 use crate::memory::memory_table::MemoryTable;
 use crate::operation::{ObjectTable, RowChange, RowVersion};
-use crate::range_partition::{RangeStreams, Shared, read_metadata};
+use crate::range_partition::{RangeStreams, Shared, newest_owner, read_metadata};
 use crate::tree::merging_iterator::MergingIterator;
 use crate::tree::metadata::{CheckpointReference, Metadata};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use stream::{Location, OwnerEpoch, Salvaged, StreamChange, StreamName};
+use stream::{Location, Owner, Salvaged, StreamChange, StreamName};
 
 /// What was done to a range, and what is lost of it.
 #[derive(Debug, Default)]
@@ -106,12 +107,12 @@ pub(super) async fn repair(shared: &Shared, range: &Range<'_>) -> Result<RangeRe
         let from = if is_known { "what reads of it" } else { "its checkpoints" };
         done.actions.push(format!("{}: its metadata is made again from {from}", range.name()));
     }
-    let epoch = next_epoch(shared, &names)?;
-    let mut next = Metadata { epoch, ..metadata.clone() };
+    let owner = choose_owner(newest_owner(&shared.streams, &names)?, shared.life.incarnation);
+    let mut next = Metadata { epoch: owner.epoch, ..metadata.clone() };
     next.next_checkpoint = next.next_checkpoint.max(highest_number(shared, &names) + 1);
     next.checkpoints.clear();
     for (reference, examined) in metadata.checkpoints.iter().zip(&examined) {
-        let kept = keep(shared, range, &names, (reference, examined), &mut next, &mut done).await?;
+        let kept = keep(shared, range, (&names, owner), (reference, examined), &mut next, &mut done).await?;
         next.checkpoints.extend(kept);
     }
     let log = salvage_log(shared, &names, &metadata).await?;
@@ -123,13 +124,13 @@ pub(super) async fn repair(shared: &Shared, range: &Range<'_>) -> Result<RangeRe
         // Which part of each checkpoint counted, is unknown now: replaced rows may be back.
         done.is_uncertain = Some("the metadata of its range was lost, and is made again".to_owned());
     }
-    if let Some(newest) = write_log(shared, range, &names, &log, &mut next).await? {
+    if let Some(newest) = write_log(shared, range, (&names, owner), &log, &mut next).await? {
         next.checkpoints.insert(0, newest);
     }
     next.flushed_version = next.flushed_version.max(log.last_version);
     next.log_start = None;
     done.lost_changes = log.lost;
-    put_in_place(shared, range, &names, &next).await?;
+    put_in_place(shared, range, (&names, owner), &next).await?;
     for reference in &next.checkpoints {
         let stat = streams.stat(&names.checkpoint(reference.number))?;
         if reference.number >= metadata.next_checkpoint {
@@ -137,17 +138,6 @@ pub(super) async fn repair(shared: &Shared, range: &Range<'_>) -> Result<RangeRe
         }
     }
     Ok(done)
-}
-
-/// The epoch of a new owner of all streams of the range.
-fn next_epoch(shared: &Shared, names: &RangeStreams) -> Result<OwnerEpoch, PartitionError> {
-    let mut newest = OwnerEpoch(0);
-    for stream in [Some(names.metadata()), Some(names.log()), names.data()].into_iter().flatten() {
-        if shared.streams.exists(stream) {
-            newest = newest.max(shared.streams.epoch(stream)?);
-        }
-    }
-    Ok(OwnerEpoch(newest.0 + 1))
 }
 
 /// The highest number that a checkpoint's stream of the range has.
@@ -255,7 +245,7 @@ async fn root_at(shared: &Shared, place: Location) -> Result<Root, PartitionErro
 async fn keep(
     shared: &Shared,
     range: &Range<'_>,
-    names: &RangeStreams,
+    (names, owner): (&RangeStreams, Owner),
     (reference, examined): (&CheckpointReference, &Examined),
     next: &mut Metadata,
     done: &mut RangeRepair,
@@ -268,8 +258,8 @@ async fn keep(
     let number = next.next_checkpoint;
     next.next_checkpoint += 1;
     let to = names.checkpoint(number);
-    shared.streams.create(std::slice::from_ref(&to)).await?;
-    let (finished, lost) = rewrite(shared, range.table, &stream, examined, (&to, next.epoch)).await?;
+    shared.streams.create(std::slice::from_ref(&to), owner).await?;
+    let (finished, lost) = rewrite(shared, range.table, &stream, examined, (&to, owner)).await?;
     done.actions.push(format!("{}: checkpoint {} is written anew", range.name(), reference.number));
     done.lost_rows.extend(lost);
     let limit = reference.limit.clone();
@@ -349,7 +339,7 @@ impl SalvagedLog {
 async fn write_log(
     shared: &Shared,
     range: &Range<'_>,
-    names: &RangeStreams,
+    (names, owner): (&RangeStreams, Owner),
     log: &SalvagedLog,
     next: &mut Metadata,
 ) -> Result<Option<CheckpointReference>, PartitionError> {
@@ -359,10 +349,10 @@ async fn write_log(
     let number = next.next_checkpoint;
     next.next_checkpoint += 1;
     let to = names.checkpoint(number);
-    shared.streams.create(std::slice::from_ref(&to)).await?;
+    shared.streams.create(std::slice::from_ref(&to), owner).await?;
     let has_data = range.table.has_data();
     let left = Arc::new(BTreeSet::new());
-    let mut writer = CheckpointWriter::new(shared.streams.clone(), to, next.epoch, left, has_data, None);
+    let mut writer = CheckpointWriter::new(shared.streams.clone(), to, owner, left, has_data, None);
     let mut rows = MergingIterator::over_memory(log.memory.clone(), has_data);
     while let Some(row) = rows.row() {
         writer.add(row).await?;
@@ -377,28 +367,28 @@ async fn write_log(
 async fn put_in_place(
     shared: &Shared,
     range: &Range<'_>,
-    names: &RangeStreams,
+    (names, owner): (&RangeStreams, Owner),
     next: &Metadata,
 ) -> Result<(), PartitionError> {
     let streams = &shared.streams;
     let made = StreamName::new(&format!("{}repaired", RangeStreams::folder(range.table, range.id)));
     if streams.exists(&made) {
         // A repair was cut off.
-        streams.delete(&made).await?;
+        streams.delete(&made, owner).await?;
     }
-    streams.create(std::slice::from_ref(&made)).await?;
-    streams.append(&made, next.epoch, vec![next.encode()]).await?;
+    streams.create(std::slice::from_ref(&made), owner).await?;
+    streams.append(&made, owner, vec![next.encode()]).await?;
     let mut changes = Vec::new();
     for stream in [names.metadata(), names.log()] {
         if streams.exists(stream) {
-            changes.push(StreamChange::Delete(stream.clone()));
+            changes.push(StreamChange::Delete(stream.owned_by(owner)));
         }
     }
-    changes.push(StreamChange::Rename { from: made, to: names.metadata().clone() });
-    changes.push(StreamChange::Create(names.log().clone()));
+    changes.push(StreamChange::Rename { from: made.owned_by(owner), to: names.metadata().owned_by(owner) });
+    changes.push(StreamChange::Create(names.log().owned_by(owner)));
     let kept: Vec<u64> = next.checkpoints.iter().map(|reference| reference.number).collect();
     for number in numbers(shared, names).into_iter().filter(|number| !kept.contains(number)) {
-        changes.push(StreamChange::Delete(names.checkpoint(number)));
+        changes.push(StreamChange::Delete(names.checkpoint(number).owned_by(owner)));
     }
     streams.multi_modify(&changes).await?;
     Ok(())

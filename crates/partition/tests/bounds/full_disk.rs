@@ -13,7 +13,10 @@ use sim::{Faults, SimDisk, World};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use stream::{OwnerEpoch, StreamError, StreamName, StreamSettings, Streams};
+use stream::{Incarnation, Owner, StreamError, StreamName, StreamSettings, Streams};
+
+/// The owner of all streams here.
+const OWNER: Owner = Owner::first(Incarnation(1));
 
 const BLOB_COUNT: u64 = 60;
 const BLOB_SIZE: usize = 8000;
@@ -182,7 +185,7 @@ fn no_range_is_split_or_merged_while_space_is_scarce() {
 async fn exhaust_stream_lists(streams: &Streams, disk: &SimDisk) {
     disk.set_free_bytes(Some(0));
     for at in 0..100_000 {
-        match streams.create(&[StreamName::new(&format!("filler/{at}"))]).await {
+        match streams.create(&[StreamName::new(&format!("filler/{at}"))], OWNER).await {
             Ok(()) => {}
             Err(StreamError::DiskFull) => return,
             Err(other) => panic!("{other}"),
@@ -212,9 +215,9 @@ async fn put_round(partitions: &Partitions, round: u64) {
 async fn exhaust_journal(streams: &Streams, disk: &SimDisk) {
     disk.set_free_bytes(Some(0));
     let filler = StreamName::new("filler");
-    streams.create(std::slice::from_ref(&filler)).await.unwrap();
+    streams.create(std::slice::from_ref(&filler), OWNER).await.unwrap();
     for size in [7000, 3000, 10] {
-        while streams.append(&filler, OwnerEpoch(1), vec![value(1, size)]).await.is_ok() {}
+        while streams.append(&filler, OWNER, vec![value(1, size)]).await.is_ok() {}
     }
 }
 
@@ -309,7 +312,7 @@ fn heirs_of_a_split_that_a_full_disk_refused_go_once_there_is_space() {
                 left = left.max(stored.1 - known.1);
                 let filler: Vec<_> =
                     (0..7 + seed).map(|one| StreamName::new(&format!("filler/{at}/{one}"))).collect();
-                if streams.create(&filler).await == Err(StreamError::DiskFull) {
+                if streams.create(&filler, OWNER).await == Err(StreamError::DiskFull) {
                     break;
                 }
             }
@@ -419,9 +422,9 @@ fn rows_that_are_deleted_one_by_one_on_a_full_disk_make_room_for_writes() {
 /// A write that needs more than there is.
 async fn give_up_reserve(streams: &Streams, disk: &SimDisk) {
     let filler = StreamName::new("filler");
-    streams.create(std::slice::from_ref(&filler)).await.unwrap();
+    streams.create(std::slice::from_ref(&filler), OWNER).await.unwrap();
     disk.set_free_bytes(Some(0));
-    let _ = streams.append(&filler, OwnerEpoch(1), vec![value(1, 100_000)]).await;
+    let _ = streams.append(&filler, OWNER, vec![value(1, 100_000)]).await;
     assert!(streams.is_scarce());
 }
 
@@ -535,7 +538,7 @@ fn a_merge_that_found_no_space_is_tried_again() {
             assert!(streams.is_scarce());
             disk.set_faults(Faults { slow_one_in: 2, ..Faults::default() });
             let (before, compacted_before) = (numbers(), partitions.statistics().compacted_bytes);
-            if before.len() == 1 {
+            if before.len() == 1 || compacted_before > 0 {
                 // There was room for it on the way here: this is not what the test is about.
                 return false;
             }
@@ -629,7 +632,7 @@ fn a_log_that_could_not_be_trimmed_is_trimmed_once_the_managers_log_has_space() 
             let mut count = 0;
             let mut create = async || {
                 count += 1;
-                streams.create(&[StreamName::new(&format!("filler/{count}"))]).await
+                streams.create(&[StreamName::new(&format!("filler/{count}"))], OWNER).await
             };
             // Until the reserve is given up for the log, which has grown then.
             while !streams.is_scarce() {

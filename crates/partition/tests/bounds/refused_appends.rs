@@ -34,10 +34,11 @@ impl Operation for Look {
 /// decided as if the row did not exist once the group was taken back.
 #[test]
 fn a_decision_sees_a_row_again_whose_change_was_taken_back_for_want_of_space() {
+    const SEED_COUNT: u64 = 90;
     let settings = || PartitionSettings { compaction_count_min: 100, ..PartitionSettings::tiny() };
     let (early, late) = (key(1, "p", "r00"), key(1, "p", "r99"));
     let mut decided_afterwards = [0, 0];
-    for seed in 0..30 {
+    for seed in 0..SEED_COUNT {
         let world = World::new(seed);
         // Both rows go into a checkpoint, blocks apart.
         world.run(|env, _| async move {
@@ -88,7 +89,7 @@ fn a_decision_sees_a_row_again_whose_change_was_taken_back_for_want_of_space() {
             decided_afterwards[1] += 1;
         }
     }
-    assert!(decided_afterwards.iter().all(|count| *count >= 5), "{decided_afterwards:?} of 30");
+    assert!(decided_afterwards.iter().all(|count| *count >= 5), "{decided_afterwards:?} of {SEED_COUNT}");
 }
 
 /// A process that had run out of file descriptors when a stream needed its next extent lost the range: it

@@ -10,6 +10,7 @@ mod damage;
 mod full_disk_starts;
 mod hand_over_crashes;
 mod histories;
+mod lease_ends;
 mod repair;
 #[path = "../rows/mod.rs"]
 mod rows;

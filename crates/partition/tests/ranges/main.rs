@@ -4,6 +4,7 @@
 //! acknowledged row is there.
 
 mod broken_off;
+mod fencing;
 mod hand_over_copies;
 mod map_copy_refused;
 mod map_kept_twice;

@@ -2,7 +2,8 @@
 //!
 //! What always holds: an extent without a recorded length can't leave the document or be shared; a recorded
 //! length never changes; a trim point only rises; a refused change changes nothing. An extent that no stream
-//! of the document lists any more is dropped.
+//! of the document lists any more is dropped. What no header of a part says (streams and their names, what is
+//! shared, a tail that was closed without a seal) needs a backup.
 
 use crate::document::range_document::{ExtentEntry, KeyLimits, RangeDocument, StreamEntry, TrimPoint};
 use crate::ids::{ExtentName, StreamId};
@@ -149,10 +150,12 @@ fn apply(document: &mut RangeDocument, change: &Change) -> Result<(), ChangeErro
             check_purpose(document, *stream, purpose)?;
             let entry = StreamEntry { purpose: purpose.clone(), ..StreamEntry::default() };
             document.streams.insert(*stream, entry);
+            document.needs_backup = true;
         }
         Change::RenameStream { stream, purpose } => {
             check_purpose(document, *stream, purpose)?;
             stream_of(document, *stream)?.purpose.clone_from(purpose);
+            document.needs_backup = true;
         }
         Change::DeleteStream { stream } => {
             let entry = stream_of(document, *stream)?;
@@ -188,7 +191,10 @@ fn apply(document: &mut RangeDocument, change: &Change) -> Result<(), ChangeErro
             }
             entry.extents.retain(|listed| !extents.contains(&listed.name));
         }
-        Change::Share { from, to, extents } => share(document, *from, *to, extents)?,
+        Change::Share { from, to, extents } => {
+            share(document, *from, *to, extents)?;
+            document.needs_backup = true;
+        }
     }
     Ok(())
 }
@@ -350,6 +356,11 @@ mod tests {
         assert_eq!(closed.streams[&stream(1)].extents[2].length, Some(3));
         let others = [add(13), record(12, 1), trim(2)];
         assert!(!apply_changes(&backed_up, &others).unwrap().document.needs_backup);
+        let rename = Change::RenameStream { stream: stream(2), purpose: "new".to_owned() };
+        let share = Change::Share { from: stream(1), to: stream(2), extents: vec![extent(10)] };
+        for change in [create(3, "new"), rename, share] {
+            assert!(apply_changes(&backed_up, &[change]).unwrap().document.needs_backup);
+        }
     }
 
     #[test]

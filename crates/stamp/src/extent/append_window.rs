@@ -8,9 +8,11 @@
 //! a part is acknowledged only behind all parts before it; nothing is acknowledged after a stop or without a
 //! lease; at most [`WindowBounds`] is under way.
 
+use crate::extent::chain::Chain;
 use crate::extent::choose_after_append::{AfterAppend, AppendStop, Found, choose_after_append};
 use crate::extent::part_header::{ExtentPlace, PartHeader, PartKind, StampLife};
 use crate::extent::put_answer::PutAnswer;
+use crate::extent::seal_body::LISTED_PARTS_MAX;
 use crate::ids::Owner;
 use std::collections::VecDeque;
 
@@ -73,6 +75,8 @@ pub struct AppendWindow {
     /// The end of what is acknowledged, and the header before it.
     end: u64,
     previous: u64,
+    /// Lengths of the bodies that are acknowledged, which the seal lists; one more than that at most.
+    acknowledged_lengths: Vec<u64>,
     in_flight: VecDeque<InFlight>,
     stop: Option<AppendStop>,
 }
@@ -92,9 +96,23 @@ impl AppendWindow {
             next_previous: 0,
             end: 0,
             previous: 0,
+            acknowledged_lengths: Vec::new(),
             in_flight: VecDeque::new(),
             stop: None,
         }
+    }
+
+    /// Whether a part of this length would be let in now.
+    pub fn has_room(&self, body_length: u64) -> bool {
+        let under_way: u64 = self.in_flight.iter().map(|sent| sent.header.body_length).sum();
+        let is_full = self.in_flight.len() >= self.bounds.parts_max.max(1)
+            || under_way.saturating_add(body_length) > self.bounds.size_bytes_max;
+        !is_full || self.in_flight.is_empty()
+    }
+
+    /// Whether the extent has so many parts that its seal lists no more: the next one goes to another.
+    pub fn lists_no_more(&self) -> bool {
+        self.acknowledged_lengths.len() + self.in_flight.len() >= LISTED_PARTS_MAX
     }
 
     /// The header of the next part, for a body of this length and checksum. The caller sends it.
@@ -102,10 +120,7 @@ impl AppendWindow {
         if let Some(stop) = &self.stop {
             return Err(PushRefused::Stopped(stop.clone()));
         }
-        let under_way: u64 = self.in_flight.iter().map(|sent| sent.header.body_length).sum();
-        let is_full = self.in_flight.len() >= self.bounds.parts_max.max(1)
-            || under_way.saturating_add(body_length) > self.bounds.size_bytes_max;
-        if is_full && !self.in_flight.is_empty() {
+        if !self.has_room(body_length) {
             return Err(PushRefused::Full);
         }
         let header = PartHeader {
@@ -167,6 +182,9 @@ impl AppendWindow {
             let Some(sent) = self.in_flight.pop_front() else { break };
             self.end = sent.header.end();
             self.previous = sent.header.checksum();
+            if self.acknowledged_lengths.len() <= LISTED_PARTS_MAX {
+                self.acknowledged_lengths.push(sent.header.body_length);
+            }
             acknowledged.push(sent.header);
         }
         acknowledged
@@ -216,6 +234,16 @@ impl AppendWindow {
     /// Who writes it.
     pub fn writer(&self) -> Owner {
         self.writer
+    }
+
+    /// Lengths of the bodies that are acknowledged, in order.
+    pub fn acknowledged_lengths(&self) -> &[u64] {
+        &self.acknowledged_lengths
+    }
+
+    /// The chain of what is acknowledged.
+    pub(crate) fn chain(&self) -> Chain {
+        Chain::at(self.place.extent, self.end, self.previous, self.writer)
     }
 }
 

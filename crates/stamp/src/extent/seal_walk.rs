@@ -19,6 +19,7 @@
 //! same walk sends the same bytes for the same end.
 
 use crate::error::StoredError;
+use crate::extent::append_window::AppendWindow;
 use crate::extent::chain::{Chain, Link};
 use crate::extent::choose_after_append::Found;
 use crate::extent::part_header::{ExtentPlace, PartHeader, PartKind, StampLife};
@@ -86,6 +87,14 @@ impl SealWalk {
     pub fn new(life: StampLife, place: ExtentPlace, sealer: Owner) -> Self {
         let chain = Chain::new(place.extent);
         SealWalk { life, place, sealer, chain, part_lengths: Vec::new(), state: WalkState::Reading }
+    }
+
+    /// The writer seals its own extent, of which nothing is under way: nothing is read, the seal goes behind
+    /// what is acknowledged.
+    pub fn of_own(life: StampLife, window: &AppendWindow) -> Self {
+        let part_lengths = window.acknowledged_lengths().to_vec();
+        let (place, sealer, chain) = (window.place(), window.writer(), window.chain());
+        SealWalk { life, place, sealer, chain, part_lengths, state: WalkState::Creating }
     }
 
     /// Which extent is being sealed.
@@ -170,6 +179,7 @@ impl SealWalk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::extent::append_window::WindowBounds;
     use crate::extent::fixtures::{life, part, place, seal, writer};
 
     const CREATED: PutAnswer = PutAnswer::Created;
@@ -184,6 +194,29 @@ mod tests {
             WalkStep::Create(header) => header.offset,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_writer_seals_its_own_extent_without_a_read_and_with_the_same_bytes() {
+        let mut window = AppendWindow::new(life(), place(), writer(1, 1), WindowBounds::default());
+        let sent: Vec<_> = (1..4).map(|length| window.push(length * 10, length).unwrap()).collect();
+        for part in &sent {
+            window.answered(part.offset, CREATED, None, true);
+        }
+        window.acknowledge(true);
+        let mut own = SealWalk::of_own(life(), &window);
+        let mut read = SealWalk::new(life(), place(), writer(1, 1));
+        sent.iter().for_each(|part| read.found(&Found::Header(*part)));
+        read.found(&Found::NotThere);
+        assert_eq!((own.step(), own.body()), (read.step(), read.body()));
+        // A part that arrives late and a seal of another count there, too.
+        own.answered(REFUSED);
+        own.found(&Found::Header(seal(writer(2, 2), 60, sent[2].checksum())));
+        assert_eq!(own.step(), WalkStep::Sealed { length: 60 });
+        let stray = part(writer(3, 3), 60, 10, sent[2].checksum());
+        read.answered(REFUSED);
+        read.found(&Found::Header(stray));
+        assert!(matches!(read.step(), WalkStep::Stopped(WalkStop::Broken(_))));
     }
 
     #[test]

@@ -1,24 +1,21 @@
-//! The first start of a stamp, and whether the object store can carry one.
+//! The first start of a stamp.
 //!
 //! What always holds: a stamp that is there is not founded again; its life is written last, so that nobody
 //! joins a stamp that is founded in part.
 
+use crate::backup::probe::probe;
 use crate::error::StampError;
 use crate::metadata::metadata_store::{Metadata, read_life};
 use crate::metadata::wire::{LifeEntry, encode_life, life_key};
 use crate::stores::key_values::{KeyAnswer, KeyCompare, KeyTransaction};
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
-use bytes::Bytes;
-use futures_util::future::join_all;
 use stamp::{
-    Change, Compare, Generation, Key, KeyLimits, Mark, OwnEntry, OwnerEpoch, PutAnswer, RangeDocument,
-    RangeId, Revision, StampLife, StreamId, Transaction, TransactionAnswer, UniqueName, Value, apply_changes,
+    Change, Compare, Generation, Key, KeyLimits, Mark, OwnEntry, OwnerEpoch, RangeDocument, RangeId,
+    Revision, StampLife, StreamId, Transaction, TransactionAnswer, UniqueName, Value, apply_changes,
 };
 use std::sync::Arc;
 
-/// Creations of one name that race at the first start.
-const RACING_CREATES: usize = 16;
 /// How often a change of the first start is sent.
 const TRIES_MAX: usize = 20;
 
@@ -142,33 +139,4 @@ pub(crate) async fn put_life(surroundings: &Surroundings, entry: LifeEntry) -> R
         }
     }
     Err(StampError::store("life", StoreError::UnknownOutcome("no answer".to_owned())))
-}
-
-/// Whether the object store creates a name once only, and again after it was deleted.
-///
-/// # Errors
-///
-/// If it does not, or can't be reached: no stamp can be kept in it.
-pub async fn probe(surroundings: &Surroundings) -> Result<(), StampError> {
-    let name = format!("{}/probe/{:032x}", surroundings.settings.stamp, surroundings.draw_wide());
-    let refused = |why: &str| StampError::Setup(format!("the object store can't carry a stamp: {why}"));
-    let contents: Vec<Bytes> = (0..RACING_CREATES).map(|number| Bytes::from(vec![number as u8])).collect();
-    let answers = join_all(contents.iter().map(|content| surroundings.put_named(&name, content))).await;
-    let created = |answer: &PutAnswer| *answer == PutAnswer::Created;
-    if answers.iter().any(|answer| matches!(answer, PutAnswer::Unknown)) {
-        return Err(StampError::store("probe", StoreError::Unavailable("no answer".to_owned())));
-    }
-    if answers.iter().filter(|answer| created(answer)).count() != 1 {
-        return Err(refused("several creations of one name succeed, or none does"));
-    }
-    let there = surroundings.read_object(&name, 1).await?;
-    if answers.iter().zip(&contents).any(|(answer, content)| created(answer) && *content != there) {
-        return Err(refused("the content is not that of the creation that succeeded"));
-    }
-    let deleted = surroundings.try_once(surroundings.objects.delete(&name)).await;
-    if deleted != Some(Ok(())) || !created(&surroundings.put_named(&name, &contents[0]).await) {
-        return Err(refused("a name that was deleted can't be created"));
-    }
-    drop(surroundings.try_once(surroundings.objects.delete(&name)).await);
-    Ok(())
 }

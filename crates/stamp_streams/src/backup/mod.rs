@@ -3,9 +3,11 @@
 //! | file | content |
 //! |---|---|
 //! | `back_up.rs` | all documents at one revision, or those of one change, as one object |
-//! | `found.rs` | the first start of a stamp, and whether the object store can carry one |
+//! | `found.rs` | the first start of a stamp |
+//! | `probe.rs` | whether an object store can carry one |
 //! | `restore.rs` | documents of a lost metadata store, from backups and headers of parts |
 
 pub(crate) mod back_up;
 pub(crate) mod found;
+pub(crate) mod probe;
 pub(crate) mod restore;

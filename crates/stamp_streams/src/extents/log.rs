@@ -50,7 +50,7 @@ impl Appended {
 }
 
 enum Pushed {
-    Done(Box<Appended>),
+    Done(Box<Appended>, Bytes),
     /// The next extent must be opened.
     NotOpen,
     /// Wait until something has changed.
@@ -83,11 +83,22 @@ impl Log {
     ///
     /// Nothing was sent: the range does not take writes, or not any more.
     pub async fn append(&self, body: Bytes) -> Result<Appended, AppendError> {
-        let size = body.len() as u64;
+        self.append_made(body.len() as u64, |_, _| body.clone()).await
+    }
+
+    /// The same of a body of this size that says where it lies: `make` has the extent and the offset in it.
+    ///
+    /// # Errors
+    ///
+    /// Nothing was sent: the range does not take writes, or not any more.
+    pub async fn append_made(
+        &self,
+        size: u64,
+        make: impl Fn(ExtentName, u64) -> Bytes,
+    ) -> Result<Appended, AppendError> {
         if !(1..=PART_BODY_SIZE_MAX).contains(&size) {
             return Err(AppendError::not_sent(format_args!("a part of {size} bytes")));
         }
-        let checksum = crc64(&[&body]);
         loop {
             let changed = self.core.changed.notified();
             let mut changed = std::pin::pin!(changed);
@@ -95,8 +106,8 @@ impl Log {
             if !self.range.admits_writes() {
                 return Err(AppendError::not_sent("the range does not take writes"));
             }
-            match self.try_push(size, checksum) {
-                Pushed::Done(appended) => {
+            match self.try_push(size, &make) {
+                Pushed::Done(appended, body) => {
                     let task = part_task::send(self.clone(), appended.header, body);
                     self.range.life.surroundings.spawner.spawn("part", Box::pin(task));
                     return Ok(*appended);
@@ -109,8 +120,7 @@ impl Log {
         }
     }
 
-    fn try_push(&self, size: u64, checksum: u64) -> Pushed {
-        let extent_size = self.range.life.surroundings.settings.extent_size_bytes;
+    fn try_push(&self, size: u64, make: &impl Fn(ExtentName, u64) -> Bytes) -> Pushed {
         let mut state = self.core.state.lock();
         if let Some(failure) = state.failure.take() {
             return Pushed::Refused(AppendError::not_sent(failure));
@@ -118,18 +128,29 @@ impl Log {
         if state.is_closing {
             return Pushed::Wait;
         }
-        let Some(window) = state.window.as_mut().filter(|window| window.next_offset() < extent_size) else {
+        let Some(window) = state.window.as_mut().filter(|window| !self.is_full(window)) else {
             return Pushed::NotOpen;
         };
-        match window.push(size, checksum) {
+        if window.stopped().is_none() && !window.has_room(size) {
+            return Pushed::Wait;
+        }
+        // Under the lock, because its place is in it.
+        let body = make(window.place().extent, window.next_offset());
+        match window.push(body.len() as u64, crc64(&[&body])) {
             Ok(header) => {
                 let (sender, outcome) = oneshot::channel();
                 state.waiting.insert((header.place.extent, header.offset), sender);
-                Pushed::Done(Box::new(Appended { header, outcome }))
+                Pushed::Done(Box::new(Appended { header, outcome }), body)
             }
             Err(PushRefused::Full) => Pushed::Wait,
             Err(PushRefused::Stopped(stop)) => Pushed::Refused(AppendError::not_sent(stop)),
         }
+    }
+
+    /// Whether the next part goes to another extent.
+    fn is_full(&self, window: &AppendWindow) -> bool {
+        let extent_size = self.range.life.surroundings.settings.extent_size_bytes;
+        window.next_offset() >= extent_size || window.lists_no_more()
     }
 
     /// Starts the task that closes a full extent and opens the next one, unless it runs.
@@ -151,14 +172,13 @@ impl Log {
 
     async fn tend(&self) -> Result<(), String> {
         let _tail = self.core.tail.lock().await;
-        let extent_size = self.range.life.surroundings.settings.extent_size_bytes;
         let window = self.core.state.lock().window.clone();
         if window.is_none() {
             // A roll-over that was cut off.
             self.record().await?;
         }
         match window {
-            Some(window) if window.next_offset() >= extent_size => self.roll(&window).await,
+            Some(window) if self.is_full(&window) => self.roll(&window).await,
             Some(_) => Ok(()),
             None => self.open_next().await,
         }
@@ -201,7 +221,11 @@ impl Log {
     async fn close_tail(&self, place: ExtentPlace) -> Result<(), String> {
         let (life, extent) = (&self.range.life, place.extent);
         self.drained().await?;
-        let walk = SealWalk::new(life.life(), place, self.range.owner());
+        let window = self.core.state.lock().window.clone();
+        let walk = match window.filter(|window| window.place() == place) {
+            Some(window) => SealWalk::of_own(life.life(), &window),
+            None => SealWalk::new(life.life(), place, self.range.owner()),
+        };
         let walk = seal(&life.surroundings, walk, SealFor::Other, || self.range.is_held()).await;
         let stop = match walk.step() {
             WalkStep::Sealed { length } => {
@@ -240,7 +264,7 @@ impl Log {
     }
 
     async fn name_next(&self) -> Result<(), String> {
-        let extent = ExtentName(self.range.life.next_name());
+        let extent = self.range.new_extent();
         self.change(&[Change::AddExtent { stream: self.stream, extent }]).await
     }
 

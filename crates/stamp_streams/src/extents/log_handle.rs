@@ -2,7 +2,7 @@
 
 use crate::extents::log_core::LogCore;
 use crate::range::owned_range::OwnedRange;
-use stamp::StreamId;
+use stamp::{Change, ExtentName, StreamId};
 use std::sync::Arc;
 
 /// A log in the hands of its owner. Cheap to clone.
@@ -11,4 +11,36 @@ pub struct Log {
     pub(crate) range: Arc<OwnedRange>,
     pub(crate) core: Arc<LogCore>,
     pub(crate) stream: StreamId,
+}
+
+impl Log {
+    /// Bytes of an extent of this log, as far as its owner knows them by itself: that are acknowledged, while
+    /// it is open; all, while the length is not recorded. None of any other.
+    pub(crate) fn length_of(&self, extent: ExtentName) -> Option<u64> {
+        let state = self.core.state.lock();
+        if let Some(window) = state.window.as_ref().filter(|window| window.place().extent == extent) {
+            return Some(window.end());
+        }
+        state.unrecorded.iter().find_map(|change| match change {
+            Change::RecordLength { extent: sealed, length, .. } if *sealed == extent => Some(*length),
+            _ => None,
+        })
+    }
+
+    /// Whether this extent takes appends.
+    pub(crate) fn is_open(&self, extent: ExtentName) -> bool {
+        let state = self.core.state.lock();
+        state.window.as_ref().is_some_and(|window| window.place().extent == extent)
+    }
+
+    /// The extent that is open is sealed and its length recorded; the next append opens another.
+    ///
+    /// # Errors
+    ///
+    /// If the range has stopped meanwhile.
+    pub(crate) async fn end_extent(&self) -> Result<(), String> {
+        let closed = self.close().await;
+        self.reopen();
+        closed
+    }
 }

@@ -3,11 +3,13 @@
 //! | file | does |
 //! |---|---|
 //! | `parts.rs` | creates, reads, lists and deletes single parts and seals |
+//! | `header_ahead.rs` | reads headers before a walk asks for them |
 //! | `seal.rs` | finds the end of an extent and seals it there |
 //! | `load.rs` | reads an extent of recorded length, part by part |
 //! | `log.rs` | a log: appends under way side by side, roll-over |
 //! | `part_task.rs` | one part under way |
 
+pub(crate) mod header_ahead;
 pub(crate) mod load;
 pub(crate) mod log;
 pub(crate) mod log_core;

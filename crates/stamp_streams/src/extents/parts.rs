@@ -9,7 +9,8 @@ use crate::surroundings::Surroundings;
 use base::checksum::crc64;
 use bytes::{Bytes, BytesMut};
 use stamp::{
-    ExtentName, Found, PART_HEADER_SIZE, PartHeader, PartPath, PutAnswer, StoredError, extents_folder,
+    ExtentName, Found, PART_HEADER_SIZE, PartHeader, PartPath, PutAnswer, StoredError, extent_folder,
+    extents_folder,
 };
 
 /// Bytes of a part that its first read asks for: those of small parts come with their header.
@@ -36,13 +37,14 @@ pub(crate) enum ReadPart {
 }
 
 impl Surroundings {
-    fn name(&self, extent: ExtentName, offset: u64) -> String {
+    /// The name of the object at `offset`.
+    pub(crate) fn part_name(&self, extent: ExtentName, offset: u64) -> String {
         PartPath { extent, offset }.format(self.settings.stamp)
     }
 
     /// Creates a part or seal: one try.
     pub(crate) async fn put_part(&self, header: &PartHeader, content: &Bytes) -> PutAnswer {
-        let name = self.name(header.place.extent, header.offset);
+        let name = self.part_name(header.place.extent, header.offset);
         self.put_named(&name, content).await
     }
 
@@ -62,7 +64,7 @@ impl Surroundings {
 
     /// Reads the header of the object at `offset`: one try.
     pub(crate) async fn read_header(&self, extent: ExtentName, offset: u64) -> Found {
-        let name = self.name(extent, offset);
+        let name = self.part_name(extent, offset);
         match self.read_piece(&name, 0, PART_HEADER_SIZE as u64).await {
             Ok(bytes) => match PartHeader::decode(&bytes, self.settings.stamp, extent, offset) {
                 Ok(header) => Found::Header(header),
@@ -74,7 +76,7 @@ impl Surroundings {
 
     /// Reads the whole object at `offset`: one try.
     pub(crate) async fn read_part(&self, extent: ExtentName, offset: u64) -> ReadPart {
-        let name = self.name(extent, offset);
+        let name = self.part_name(extent, offset);
         let first = match self.read_piece(&name, 0, FIRST_READ_SIZE).await {
             Ok(first) => first,
             Err(found) => return ReadPart::Not(found),
@@ -146,6 +148,13 @@ impl Surroundings {
         let stamp = self.settings.stamp;
         let names = self.list_names(&extents_folder(stamp)).await?;
         Ok(names.iter().filter_map(|name| PartPath::parse(name, stamp)).collect())
+    }
+
+    /// Lists the offsets of an extent's objects.
+    pub(crate) async fn list_offsets(&self, extent: ExtentName) -> Result<Vec<u64>, StampError> {
+        let stamp = self.settings.stamp;
+        let names = self.list_names(&extent_folder(stamp, extent)).await?;
+        Ok(names.iter().filter_map(|name| PartPath::parse(name, stamp)).map(|path| path.offset).collect())
     }
 
     /// Deletes a part. A try of unknown outcome is repeated; the names of deleted extents are never used

@@ -2,6 +2,7 @@
 //!
 //! What always holds: nothing is sent once `may_go_on` says no.
 
+use crate::extents::header_ahead::HeadersAhead;
 use crate::extents::parts::content;
 use crate::settings::Breach;
 use crate::surroundings::Surroundings;
@@ -29,10 +30,11 @@ pub(crate) async fn seal(
     may_go_on: impl Fn() -> bool,
 ) -> SealWalk {
     let mut back_off = surroundings.back_off();
+    let mut ahead = HeadersAhead::default();
     while may_go_on() {
         match walk.step() {
             WalkStep::Read { offset } => {
-                let found = surroundings.read_header(walk.place().extent, offset).await;
+                let found = ahead.read(surroundings, walk.place().extent, offset).await;
                 walk.found(&found);
                 if found == Found::Unknown {
                     back_off.wait().await;

@@ -9,9 +9,12 @@ use crate::extents::log_core::LogCore;
 use crate::membership::life::Life;
 use crate::range::range_stop::RangeStop;
 use crate::settings::Breach;
+use crate::surroundings::Surroundings;
+use base::BoxFuture;
 use parking_lot::Mutex;
 use stamp::{
     Backup, ExtentEntry, ExtentName, HeldRange, Owner, RangeDocument, RangeId, Release, StampLife, StreamId,
+    UniqueName,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -138,6 +141,38 @@ impl OwnedRange {
             }
             let ended = std::pin::pin!(self.life.ended());
             futures_util::future::select(stopped, ended).await;
+        }
+    }
+
+    /// What the process was given.
+    pub(crate) fn surroundings(&self) -> &Surroundings {
+        &self.life.surroundings
+    }
+
+    /// Bytes of an extent of a log after which the next one is begun.
+    pub fn extent_size_bytes(&self) -> u64 {
+        self.life.surroundings.settings.extent_size_bytes
+    }
+
+    /// Starts a task beside the range.
+    pub(crate) fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>) {
+        self.life.surroundings.spawner.spawn(name, task);
+    }
+
+    /// A name that nothing has.
+    pub(crate) fn next_name(&self) -> UniqueName {
+        self.life.next_name()
+    }
+
+    /// A name for a new extent. No extent of the document has the same short form.
+    pub(crate) fn new_extent(&self) -> ExtentName {
+        let document = self.document();
+        loop {
+            let name = ExtentName(self.life.next_name());
+            let mut listed = document.streams.values().flat_map(|stream| &stream.extents);
+            if listed.all(|entry| entry.name.short() != name.short()) {
+                return name;
+            }
         }
     }
 

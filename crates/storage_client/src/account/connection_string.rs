@@ -11,8 +11,9 @@
 //! their name; neither a key nor a signature is in an error's text.
 
 use super::credentials::{AccountKey, Credentials};
-use super::endpoint::{Endpoint, Service};
+use super::endpoint::{AccountEndpoint, Service, parse_endpoint};
 use base::nearest::changes;
+use http_client::Endpoint;
 use std::collections::BTreeMap;
 
 /// The emulators' account.
@@ -118,7 +119,7 @@ impl AccountAddress {
     /// The same account with an endpoint, whose secondary is found by the service's rule.
     pub fn with_endpoint(mut self, service: Service, url: &str) -> Result<Self, ConnectionStringError> {
         let primary =
-            Endpoint::parse(url).map_err(|why| ConnectionStringError::Value { name: "the endpoint", why })?;
+            parse_endpoint(url).map_err(|why| ConnectionStringError::Value { name: "the endpoint", why })?;
         let secondary = primary.secondary(&self.name);
         self.endpoints.insert(service, (primary, secondary));
         Ok(self)
@@ -192,7 +193,7 @@ fn development(mut values: Values) -> Result<AccountAddress, ConnectionStringErr
     for (service, port) in [(Service::Blob, 10000), (Service::Queue, 10001), (Service::Table, 10002)] {
         let at = |account: String| {
             let url = format!("{host}:{port}/{account}");
-            Endpoint::parse(&url)
+            parse_endpoint(&url)
                 .map_err(|why| ConnectionStringError::Value { name: "DevelopmentStorageProxyUri", why })
         };
         let secondary = at(format!("{DEVELOPMENT_ACCOUNT_NAME}-secondary"))?;
@@ -228,7 +229,7 @@ fn explicit(values: &Values) -> Result<AccountAddress, ConnectionStringError> {
     }
     let suffix = value("EndpointSuffix").unwrap_or(DEFAULT_SUFFIX);
     let parse = |key: &'static str, url: &str| {
-        Endpoint::parse(url).map_err(|why| ConnectionStringError::Value { name: key, why })
+        parse_endpoint(url).map_err(|why| ConnectionStringError::Value { name: key, why })
     };
     let mut endpoints = BTreeMap::new();
     for (service, key, secondary_key) in [

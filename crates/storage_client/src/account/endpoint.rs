@@ -5,7 +5,7 @@
 //! http://127.0.0.1:10002/ACCOUNT                  path style: the account is the path
 //! ```
 
-use hyper::Uri;
+use http_client::Endpoint;
 use std::net::IpAddr;
 
 /// Behind the account's name in the secondary's address.
@@ -33,71 +33,31 @@ impl Service {
     }
 }
 
-/// A server: what a connection is made to.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Origin {
-    pub(crate) is_tls: bool,
-    /// Without brackets.
-    pub(crate) host: String,
-    pub(crate) port: u16,
+/// From a URL; an error says what is wrong with it.
+pub(crate) fn parse_endpoint(url: &str) -> Result<Endpoint, String> {
+    let endpoint = Endpoint::parse(url);
+    endpoint.map_err(|why| match why.contains("query") {
+        true => format!("{why}; give a signature as SharedAccessSignature"),
+        false => why,
+    })
 }
 
-/// An origin and the path below which the service is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Endpoint {
-    pub(crate) origin: Origin,
-    /// Host and port as they were given: the `Host` header.
-    pub(crate) authority: String,
-    /// Empty, or with a slash before it and none behind it.
-    pub(crate) path: String,
-}
-
-impl Endpoint {
-    /// From a URL; an error says what is wrong with it.
-    pub(crate) fn parse(url: &str) -> Result<Self, String> {
-        let uri: Uri = url.parse().map_err(|error| format!("it is no URL: {error}"))?;
-        let is_tls = match uri.scheme_str() {
-            Some("http") => false,
-            Some("https") => true,
-            Some(_) => return Err("its scheme is neither http nor https".to_owned()),
-            None => return Err("it has no scheme: write http://… or https://…".to_owned()),
-        };
-        let authority = uri.authority().ok_or("it names no host")?;
-        if authority.as_str().contains('@') {
-            return Err("it has a user name, which the protocol does not know".to_owned());
-        }
-        if uri.query().is_some() {
-            return Err("it has a query; give a signature as SharedAccessSignature".to_owned());
-        }
-        let host = authority.host();
-        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        if host.is_empty() {
-            return Err("it names no host".to_owned());
-        }
-        let port = match authority.port_u16() {
-            Some(port) => port,
-            None if authority.port().is_some() || authority.as_str().ends_with(':') => {
-                return Err("its port is no number up to 65535".to_owned());
-            }
-            None if is_tls => 443,
-            None => 80,
-        };
-        Ok(Endpoint {
-            origin: Origin { is_tls, host: host.to_owned(), port },
-            authority: authority.as_str().to_owned(),
-            path: uri.path().trim_end_matches('/').to_owned(),
-        })
-    }
-
-    /// As it is written.
-    pub(crate) fn url(&self) -> String {
-        let scheme = if self.origin.is_tls { "https" } else { "http" };
-        format!("{scheme}://{}{}", self.authority, self.path)
-    }
-
+/// What an endpoint says of an account.
+pub(crate) trait AccountEndpoint: Sized {
     /// The account in it, of either style.
-    pub(crate) fn account(&self) -> Option<String> {
-        let account = if self.is_path_style() {
+    fn account(&self) -> Option<String>;
+
+    /// The path that signatures cover: a secondary in the path is signed as its primary is.
+    fn signed_path(&self, account: &str) -> &str;
+
+    /// Where the account's secondary is by the service's rule, if the account's name is where the rule has
+    /// it.
+    fn secondary(&self, account: &str) -> Option<Self>;
+}
+
+impl AccountEndpoint for Endpoint {
+    fn account(&self) -> Option<String> {
+        let account = if is_path_style(self) {
             self.path.trim_start_matches('/').split('/').next()
         } else {
             self.origin.host.split('.').next()
@@ -105,23 +65,16 @@ impl Endpoint {
         account.filter(|account| !account.is_empty()).map(str::to_owned)
     }
 
-    /// The path that signatures cover: a secondary in the path is signed as its primary is.
-    pub(crate) fn signed_path(&self, account: &str) -> &str {
+    fn signed_path(&self, account: &str) -> &str {
         let primary = self.path.strip_suffix(SECONDARY);
         let is_account = |path: &&str| path.rsplit('/').next() == Some(account);
         primary.filter(is_account).unwrap_or(&self.path)
     }
 
-    fn is_path_style(&self) -> bool {
-        !self.path.is_empty() || self.origin.host.parse::<IpAddr>().is_ok()
-    }
-
-    /// Where the account's secondary is by the service's rule, if the account's name is where the rule has
-    /// it.
-    pub(crate) fn secondary(&self, account: &str) -> Option<Endpoint> {
+    fn secondary(&self, account: &str) -> Option<Endpoint> {
         let account = if account.is_empty() { self.account()? } else { account.to_owned() };
         let mut secondary = self.clone();
-        if self.is_path_style() {
+        if is_path_style(self) {
             let rest = self.path.strip_prefix('/')?.strip_prefix(&account)?;
             if !rest.is_empty() {
                 return None;
@@ -137,4 +90,8 @@ impl Endpoint {
         }
         Some(secondary)
     }
+}
+
+fn is_path_style(endpoint: &Endpoint) -> bool {
+    !endpoint.path.is_empty() || endpoint.origin.host.parse::<IpAddr>().is_ok()
 }

@@ -5,10 +5,10 @@ use crate::account::endpoint::Service;
 use crate::client::{Client, Operation};
 use crate::error::Error;
 use crate::wire::address_text::{encode, encode_path};
-use crate::wire::xml::{Element, escaped, parse};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use http_client::xml::{Element, escaped, parse};
 use hyper::Method;
 use std::sync::Arc;
 

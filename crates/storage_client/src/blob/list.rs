@@ -7,7 +7,7 @@ use crate::account::endpoint::Service;
 use crate::client::{Client, Operation};
 use crate::error::Error;
 use crate::list_page::list_page;
-use crate::wire::xml::Element;
+use http_client::xml::Element;
 use hyper::Method;
 use percent_encoding::percent_decode_str;
 
@@ -143,7 +143,7 @@ fn listed_blob(entry: &Element) -> ListedBlob {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::xml::parse;
+    use http_client::xml::parse;
 
     #[test]
     fn a_listed_blob_is_read() {

@@ -1,7 +1,7 @@
 //! Messages as they come, and their XML.
 
-use crate::wire::xml::{Element, escaped, parse};
 use base::Ticks;
+use http_client::xml::{Element, escaped, parse};
 use std::time::{Duration, SystemTime};
 
 /// A message of a queue. What an answer leaves out is empty.

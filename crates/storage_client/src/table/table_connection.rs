@@ -15,7 +15,7 @@ use super::query::{Continuation, NAME as QUERY, Query, continuation_of, page_ope
 use super::table_client::{GET, INSERT, INSERT_OR_REPLACE, JSON, TableClient, put_entity_path};
 use crate::GROUP_OPERATIONS_MAX;
 use crate::account::credentials::Credentials;
-use crate::account::endpoint::Service;
+use crate::account::endpoint::{AccountEndpoint, Service};
 use crate::client::{Client, TABLE_VERSION};
 use crate::course::{Course, Effect, FailedAttempt};
 use crate::error::Error;

@@ -7,8 +7,8 @@
 //! wait is bounded, by the same settings as in the pool; buffers that have grown are freed.
 
 use super::answer_reader::{AnswerReader, Progress, Unread};
-use super::pool::{NoAnswer, Pool};
 use base::{BoxFuture, Clock, Socket};
+use http_client::{NoAnswer, Pool};
 use hyper::StatusCode;
 use hyper::header::HeaderMap;
 use retry::Outcome;

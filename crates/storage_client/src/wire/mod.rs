@@ -2,13 +2,6 @@
 
 pub(crate) mod address_text;
 pub(crate) mod answer_reader;
-pub(crate) mod body;
-pub(crate) mod dial;
 pub(crate) mod header_text;
 pub(crate) mod keep_alive;
-pub(crate) mod pool;
-pub(crate) mod proxy;
 pub(crate) mod shared_key;
-pub(crate) mod time_out;
-pub(crate) mod tls;
-pub(crate) mod xml;

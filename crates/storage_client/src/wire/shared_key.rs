@@ -33,7 +33,7 @@ pub(crate) struct Unsigned<'a> {
     pub(crate) service: Service,
     pub(crate) method: &'a str,
     pub(crate) account: &'a str,
-    /// As it is sent to the primary; see [`crate::account::endpoint::Endpoint::signed_path`].
+    /// As it is sent to the primary; see [`crate::account::endpoint::AccountEndpoint::signed_path`].
     pub(crate) path: &'a str,
     /// Decoded names and values.
     pub(crate) query: &'a [(String, String)],
@@ -187,7 +187,8 @@ fn class(byte: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::endpoint::Endpoint;
+    use crate::account::endpoint::AccountEndpoint;
+    use http_client::Endpoint;
     use hyper::Uri;
     use hyper::header::HeaderValue;
     use percent_encoding::percent_decode_str;

@@ -6,7 +6,8 @@ use super::journal::Request;
 use super::large_run::{LargeRun, Place};
 use crate::block::{BLOCK_HEADER_SIZE, BLOCK_PAYLOAD_SIZE_MAX, put_block};
 use crate::error::{StreamError, is_disk_full};
-use crate::ids::{ExtentId, Location, OwnerEpoch};
+use crate::ids::{ExtentId, Location};
+use crate::owner::Owner;
 use crate::sealed::ExtentDigest;
 use base::disk::write_buffer;
 use bytes::Bytes;
@@ -20,7 +21,7 @@ impl ExtentNode {
     pub(crate) async fn append(
         &self,
         extent: ExtentId,
-        epoch: OwnerEpoch,
+        owner: Owner,
         blocks: Vec<Bytes>,
     ) -> Result<Vec<Location>, StreamError> {
         self.stop.check()?;
@@ -39,12 +40,12 @@ impl ExtentNode {
                 drop(tail);
                 self.settle_tail(&extent).await?;
             };
-            let request = |reply| Request::Append { extent: extent.clone(), epoch, blocks, tail, reply };
+            let request = |reply| Request::Append { extent: extent.clone(), owner, blocks, tail, reply };
             return self.ask(request).await;
         }
         loop {
-            let place = self.place(&extent, epoch, size_bytes).await?;
-            if let Some(locations) = self.append_at(place, &extent, epoch, &blocks, size_bytes).await? {
+            let place = self.place(&extent, owner, size_bytes).await?;
+            if let Some(locations) = self.append_at(place, &extent, owner, &blocks, size_bytes).await? {
                 return Ok(locations);
             }
             self.stop.check()?;
@@ -52,22 +53,8 @@ impl ExtentNode {
     }
 
     /// A place for a large append: behind others that are under way, or at the extent's end.
-    async fn place(
-        &self,
-        extent: &Arc<Extent>,
-        epoch: OwnerEpoch,
-        size_bytes: u64,
-    ) -> Result<Place, StreamError> {
-        let is_taken = || {
-            let state = extent.state();
-            if state.frozen {
-                return Err(StreamError::Sealed(extent.id));
-            }
-            if epoch < state.epoch {
-                return Err(StreamError::OldEpoch { extent: extent.id, seen: state.epoch, given: epoch });
-            }
-            Ok(())
-        };
+    async fn place(&self, extent: &Arc<Extent>, owner: Owner, size_bytes: u64) -> Result<Place, StreamError> {
+        let is_taken = || extent.state().check_append(extent.id, owner);
         is_taken()?;
         let too_large = || StreamError::TooLarge { size_bytes, size_bytes_max: APPEND_SIZE_BYTES_MAX };
         // One begins the next run; those that wait behind it have part in that.
@@ -92,7 +79,7 @@ impl ExtentNode {
         &self,
         mut place: Place,
         extent: &Arc<Extent>,
-        epoch: OwnerEpoch,
+        owner: Owner,
         blocks: &[Bytes],
         size_bytes: u64,
     ) -> Result<Option<Vec<Location>>, StreamError> {
@@ -128,7 +115,7 @@ impl ExtentNode {
         let digest = digest.map(|digest| checksums.into_iter().fold(digest, ExtentDigest::then));
         let (size, run) = (size_bytes, place.run());
         let length =
-            |reply| Request::Length { extent: extent.clone(), epoch, offset, size, digest, run, reply };
+            |reply| Request::Length { extent: extent.clone(), owner, offset, size, digest, run, reply };
         let asked = self.ask(length).await;
         if let Err(StreamError::DiskFull | StreamError::Sealed(_) | StreamError::OldEpoch { .. }) = asked {
             // Refused, so the journal for certain has nothing of these bytes.

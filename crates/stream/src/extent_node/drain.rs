@@ -334,7 +334,7 @@ fn joined(run: &[(u64, Bytes)]) -> Bytes {
 mod tests {
     use super::super::state::ExtentState;
     use super::*;
-    use crate::ids::OwnerEpoch;
+    use crate::owner::Owner;
     use crate::settings::StreamSettings;
     use base::{Environment, OpenMode};
     use futures_util::FutureExt;
@@ -350,7 +350,7 @@ mod tests {
 
     async fn extent(env: &Environment, id: u64) -> Arc<Extent> {
         let file = env.disk.open(&format!("extent {id}"), OpenMode::CreateNew).await.unwrap();
-        Arc::new(Extent::new(ExtentId(id), file, ExtentState::empty(OwnerEpoch(1))))
+        Arc::new(Extent::new(ExtentId(id), file, ExtentState::empty(Owner::default())))
     }
 
     /// The next so many bytes of the extent are in the journal up to `position`.

@@ -185,7 +185,7 @@ impl Extent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::OwnerEpoch;
+    use crate::owner::Owner;
     use base::memory_disk::MemoryDisk;
     use base::{Disk, OpenMode};
     use futures_util::FutureExt;
@@ -195,7 +195,7 @@ mod tests {
     fn what_was_read_does_not_keep_the_record_of_the_journal() {
         let disk = MemoryDisk::new();
         let file = disk.open("extent", OpenMode::CreateNew).now_or_never().unwrap().unwrap();
-        let state = ExtentState { length: 100, ..ExtentState::empty(OwnerEpoch(1)) };
+        let state = ExtentState { length: 100, ..ExtentState::empty(Owner::default()) };
         let extent = Extent::new(ExtentId(1), file, state);
         let record = Bytes::from(vec![7; 1 << 20]);
         extent.publish(state, Some((0, record.slice(500..600))));

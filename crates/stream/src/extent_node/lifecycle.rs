@@ -5,7 +5,8 @@ use super::journal::Request;
 use super::state::ExtentState;
 use super::{ExtentNode, ExtentStat, extent_path};
 use crate::error::{StreamError, is_disk_full, not_made};
-use crate::ids::{ExtentId, OwnerEpoch};
+use crate::ids::ExtentId;
+use crate::owner::Owner;
 use base::OpenMode;
 use base::disk::is_out_of_files;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use tokio::sync::oneshot;
 
 impl ExtentNode {
     /// Makes an empty extent; durable when it returns.
-    pub(crate) async fn create(&self, extent: ExtentId, epoch: OwnerEpoch) -> Result<(), StreamError> {
+    pub(crate) async fn create(&self, extent: ExtentId, owner: Owner) -> Result<(), StreamError> {
         self.stop.check()?;
         let path = extent_path(extent);
         let given_up = self.space.given_up();
@@ -32,8 +33,8 @@ impl ExtentNode {
             self.stop.writes(error.clone());
             return Err(error);
         }
-        let created = Arc::new(Extent::new(extent, file, ExtentState::empty(epoch)));
-        let asked = self.ask(|reply| Request::Create { extent: created.clone(), epoch, reply }).await;
+        let created = Arc::new(Extent::new(extent, file, ExtentState::empty(owner)));
+        let asked = self.ask(|reply| Request::Create { extent: created.clone(), owner, reply }).await;
         if asked == Err(StreamError::DiskFull) {
             // The journal has no space, and for certain does not have the extent: see above.
             let _ = self.disk.remove(&path).await;
@@ -43,16 +44,16 @@ impl ExtentNode {
         Ok(())
     }
 
-    /// Shuts out owners older than `epoch` and, with `freeze`, every append for ever; then returns the length
-    /// and the digest. One persisted step, so no append can follow the returned length.
+    /// Shuts out the owners before `owner` and, with `freeze`, every append for ever; then returns the length
+    /// and the digest. Refused if the extent has an owner that this one does not follow. One persisted step, so no append can follow the returned length.
     pub(crate) async fn fence(
         &self,
         extent: ExtentId,
-        epoch: OwnerEpoch,
+        owner: Owner,
         freeze: bool,
     ) -> Result<ExtentStat, StreamError> {
         let extent = self.extent(extent)?;
-        let state = self.ask(|reply| Request::Fence { extent: extent.clone(), epoch, freeze, reply }).await?;
+        let state = self.ask(|reply| Request::Fence { extent: extent.clone(), owner, freeze, reply }).await?;
         Ok(state.into())
     }
 

@@ -7,7 +7,8 @@ use super::journal::Request;
 use super::state::ExtentState;
 use super::stop::Stop;
 use crate::error::StreamError;
-use crate::ids::{ExtentId, OwnerEpoch};
+use crate::ids::ExtentId;
+use crate::owner::Owner;
 use crate::sealed::{ExtentDigest, Seal};
 use crate::settings::StreamSettings;
 use crate::space::Space;
@@ -28,7 +29,7 @@ pub(crate) struct ExtentStat {
     /// Bytes that are durable.
     pub length: u64,
     /// Newest owner seen.
-    pub epoch: OwnerEpoch,
+    pub owner: Owner,
     /// Whether it takes no more appends.
     pub frozen: bool,
     /// Digest of its blocks, if one was kept from the first on.
@@ -44,8 +45,8 @@ impl ExtentStat {
 
 impl From<ExtentState> for ExtentStat {
     fn from(state: ExtentState) -> Self {
-        let ExtentState { epoch, length, frozen, digest, in_doubt: _ } = state;
-        ExtentStat { length, epoch, frozen, digest }
+        let ExtentState { owner, length, frozen, digest, in_doubt: _ } = state;
+        ExtentStat { length, owner, frozen, digest }
     }
 }
 

@@ -7,23 +7,32 @@
 //! append the digest of the extent goes on, so that it is there when the extent is frozen, and after a crash
 //! without reading any extent.
 //!
+//! Appends have the epoch only: who appends is compared with the extent's owner before the entry is written,
+//! and one that is newer is made the owner by a fence in front of its append.
+//!
 //! ```text
 //! table  = varint(count) extent*
-//! extent = u64 id, u64 epoch, u64 length, u8 flags, u64 digest if bit 1
+//! extent = u64 id, u64 epoch, u64 length, u8 flags, u64 digest if bit 1, 16 bytes incarnation if bit 3,
+//!          varint number of such incarnations before it if bit 4
 //!   flags   bit 0: frozen, bit 1: the digest is known (from format 2 on),
-//!           bit 2: its end is in doubt (from format 6 on)
+//!           bit 2: its end is in doubt (from format 6 on),
+//!           bit 3: its owner has an incarnation (from format 7 on),
+//!           bit 4: it is one of those before in the table, which stands there only once
 //! entry  = u8 tag, fields:
 //!   1 append  u64 extent, u64 epoch, u64 offset, varint n, n bytes (encoded blocks)
 //!   2 length  u64 extent, u64 epoch, u64 offset, varint n   (n bytes were written and synced in the file)
-//!   3 create  u64 extent, u64 epoch
-//!   4 fence   u64 extent, u64 epoch, u8 flags (bit 0: freeze)
+//!   3 create  u64 extent, u64 epoch  (up to format 6)
+//!   4 fence   u64 extent, u64 epoch, u8 flags (bit 0: freeze; up to format 6)
 //!   5 delete  u64 extent
 //!   6 length  as 2, u64 digest        (of the extent with those bytes; from format 2 on)
 //!   7 accept  u64 extent              (its end is no longer in doubt; from format 6 on)
+//!   8 create  u64 extent, owner       (see `owner.rs`; from format 7 on)
+//!   9 fence   u64 extent, owner, u8 flags
 //! ```
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, OwnerEpoch};
+use crate::owner::{Incarnation, Owner};
 use crate::sealed::{ExtentDigest, Seal};
 use base::codec::{DecodeError, Decoder, Encode};
 use std::collections::BTreeMap;
@@ -31,7 +40,7 @@ use std::collections::BTreeMap;
 /// One extent's durable facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExtentState {
-    pub(crate) epoch: OwnerEpoch,
+    pub(crate) owner: Owner,
     pub(crate) length: u64,
     pub(crate) frozen: bool,
     /// Of all blocks below the length; `None`: the extent was begun before digests were kept.
@@ -43,9 +52,17 @@ pub(crate) struct ExtentState {
 
 impl ExtentState {
     /// An extent without blocks.
-    pub(crate) fn empty(epoch: OwnerEpoch) -> Self {
+    pub(crate) fn empty(owner: Owner) -> Self {
         let digest = Some(ExtentDigest::EMPTY);
-        ExtentState { epoch, length: 0, frozen: false, digest, in_doubt: false }
+        ExtentState { owner, length: 0, frozen: false, digest, in_doubt: false }
+    }
+
+    /// An error if an append of `owner` may not extend it.
+    pub(crate) fn check_append(&self, extent: ExtentId, owner: Owner) -> Result<(), StreamError> {
+        if !owner.may_act_after(&self.owner) {
+            return Err(StreamError::old_epoch(extent, self.owner, owner));
+        }
+        if self.frozen { Err(StreamError::Sealed(extent)) } else { Ok(()) }
     }
 
     /// What is fixed once it is frozen.
@@ -65,8 +82,8 @@ pub(crate) struct ExtentTable {
 pub(crate) enum Entry<'a> {
     Append { extent: ExtentId, epoch: OwnerEpoch, offset: u64, blocks: &'a [u8] },
     Length { extent: ExtentId, epoch: OwnerEpoch, offset: u64, size: u64, digest: Option<ExtentDigest> },
-    Create { extent: ExtentId, epoch: OwnerEpoch },
-    Fence { extent: ExtentId, epoch: OwnerEpoch, freeze: bool },
+    Create { extent: ExtentId, owner: Owner },
+    Fence { extent: ExtentId, owner: Owner, freeze: bool },
     Delete { extent: ExtentId },
     AcceptEnd { extent: ExtentId },
 }
@@ -74,21 +91,15 @@ pub(crate) enum Entry<'a> {
 const FLAG_FROZEN: u8 = 1;
 const FLAG_DIGEST: u8 = 2;
 const FLAG_IN_DOUBT: u8 = 4;
+const FLAG_INCARNATION: u8 = 8;
+const FLAG_INCARNATION_BEFORE: u8 = 16;
+const FLAGS: u8 = FLAG_FROZEN | FLAG_DIGEST | FLAG_IN_DOUBT | FLAG_INCARNATION | FLAG_INCARNATION_BEFORE;
 
 impl ExtentTable {
-    /// The extent's facts, if an append with `epoch` may extend it.
-    pub(crate) fn check_append(
-        &self,
-        extent: ExtentId,
-        epoch: OwnerEpoch,
-    ) -> Result<ExtentState, StreamError> {
+    /// The extent's facts, if an append of `owner` may extend it.
+    pub(crate) fn check_append(&self, extent: ExtentId, owner: Owner) -> Result<ExtentState, StreamError> {
         let state = *self.extents.get(&extent).ok_or(StreamError::NoExtent(extent))?;
-        if epoch < state.epoch {
-            return Err(StreamError::OldEpoch { extent, seen: state.epoch, given: epoch });
-        }
-        if state.frozen {
-            return Err(StreamError::Sealed(extent));
-        }
+        state.check_append(extent, owner)?;
         Ok(state)
     }
 
@@ -108,19 +119,19 @@ impl ExtentTable {
                 self.extents.insert(extent, ExtentState { digest, ..state });
                 Ok(())
             }
-            Entry::Create { extent, epoch } => {
+            Entry::Create { extent, owner } => {
                 if self.extents.contains_key(&extent) {
                     return Err(StreamError::Corrupt(format!("extent {extent} is created twice")));
                 }
-                self.extents.insert(extent, ExtentState::empty(epoch));
+                self.extents.insert(extent, ExtentState::empty(owner));
                 Ok(())
             }
-            Entry::Fence { extent, epoch, freeze } => {
+            Entry::Fence { extent, owner, freeze } => {
                 let state = self.extents.get_mut(&extent).ok_or(StreamError::NoExtent(extent))?;
-                if epoch < state.epoch {
-                    return Err(StreamError::OldEpoch { extent, seen: state.epoch, given: epoch });
+                if !owner.may_act_after(&state.owner) {
+                    return Err(StreamError::old_epoch(extent, state.owner, owner));
                 }
-                state.epoch = epoch;
+                state.owner = owner;
                 state.frozen |= freeze;
                 Ok(())
             }
@@ -143,7 +154,13 @@ impl ExtentTable {
         offset: u64,
         size: u64,
     ) -> Result<ExtentState, StreamError> {
-        let state = self.check_append(extent, epoch)?;
+        let state = *self.extents.get(&extent).ok_or(StreamError::NoExtent(extent))?;
+        // In journals of former formats appends raise epochs.
+        let owner = match epoch == state.owner.epoch {
+            true => state.owner,
+            false => Owner::of_epoch(epoch),
+        };
+        state.check_append(extent, owner)?;
         if state.length != offset {
             return Err(StreamError::Corrupt(format!(
                 "extent {extent}: an append at {offset} does not follow its length {}",
@@ -153,7 +170,7 @@ impl ExtentTable {
         let length = offset
             .checked_add(size)
             .ok_or_else(|| StreamError::Corrupt(format!("extent {extent}: length overflows")))?;
-        Ok(ExtentState { epoch, length, ..state })
+        Ok(ExtentState { owner, length, ..state })
     }
 
     /// The entries that make this table the `next` one, which has longer extents or lacks some; `None`: it
@@ -164,8 +181,12 @@ impl ExtentTable {
             match next.extents.get(&extent) {
                 None => changes.push(Entry::Delete { extent }),
                 Some(after) if after == before => {}
-                Some(&ExtentState { epoch, length, digest, .. }) => {
+                Some(&ExtentState { owner, length, digest, .. }) => {
                     let (offset, size) = (before.length, length.checked_sub(before.length)?);
+                    let epoch = owner.epoch;
+                    if owner != before.owner {
+                        changes.push(Entry::Fence { extent, owner, freeze: false });
+                    }
                     changes.push(Entry::Length { extent, epoch, offset, size, digest });
                 }
             }
@@ -184,34 +205,64 @@ impl ExtentTable {
     /// Appends the encoded table to `out`.
     pub(crate) fn encode(&self, out: &mut impl Encode) {
         out.put_varint(self.extents.len() as u64);
+        let mut incarnations: BTreeMap<Incarnation, u64> = BTreeMap::new();
         for (id, state) in &self.extents {
             out.put_u64_field(id.0);
-            out.put_u64_field(state.epoch.0);
+            out.put_u64_field(state.owner.epoch.0);
             out.put_u64_field(state.length);
             let frozen = if state.frozen { FLAG_FROZEN } else { 0 };
             let digest = if state.digest.is_some() { FLAG_DIGEST } else { 0 };
             let in_doubt = if state.in_doubt { FLAG_IN_DOUBT } else { 0 };
-            out.put_u8_field(frozen | digest | in_doubt);
+            let incarnation = state.owner.incarnation;
+            let before = incarnations.get(&incarnation).copied();
+            let flag = match before {
+                _ if incarnation == Incarnation::UNKNOWN => 0,
+                Some(_) => FLAG_INCARNATION_BEFORE,
+                None => FLAG_INCARNATION,
+            };
+            out.put_u8_field(frozen | digest | in_doubt | flag);
             state.digest.iter().for_each(|digest| out.put_u64_field(digest.0));
+            match before {
+                _ if incarnation == Incarnation::UNKNOWN => {}
+                Some(at) => out.put_varint(at),
+                None => {
+                    out.put_raw(&incarnation.0.to_le_bytes());
+                    incarnations.insert(incarnation, incarnations.len() as u64);
+                }
+            }
         }
     }
 
     /// Reads an encoded table.
     pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError> {
         let count = decoder.varint("extent count")?;
-        let mut extents = BTreeMap::new();
+        let (mut extents, mut incarnations) = (BTreeMap::new(), Vec::new());
         for _ in 0..count {
             let id = ExtentId(decoder.u64("extent id")?);
             let epoch = OwnerEpoch(decoder.u64("extent epoch")?);
             let length = decoder.u64("extent length")?;
             let flags = decoder.u8("extent flags")?;
-            if flags & !(FLAG_FROZEN | FLAG_DIGEST | FLAG_IN_DOUBT) != 0 {
+            if flags & !FLAGS != 0 {
                 return Err(DecodeError("extent flags"));
             }
             let digest = if flags & FLAG_DIGEST != 0 { Some(decoder.u64("extent digest")?) } else { None };
             let (frozen, digest) = (flags & FLAG_FROZEN != 0, digest.map(ExtentDigest));
             let in_doubt = flags & FLAG_IN_DOUBT != 0;
-            extents.insert(id, ExtentState { epoch, length, frozen, digest, in_doubt });
+            let incarnation = match flags & (FLAG_INCARNATION | FLAG_INCARNATION_BEFORE) {
+                0 => Incarnation::UNKNOWN,
+                FLAG_INCARNATION => {
+                    incarnations.push(Incarnation::decode(decoder, "extent incarnation")?);
+                    incarnations[incarnations.len() - 1]
+                }
+                FLAG_INCARNATION_BEFORE => {
+                    let at = decoder.varint("extent incarnation")?;
+                    let before = usize::try_from(at).ok().and_then(|at| incarnations.get(at));
+                    *before.ok_or(DecodeError("extent incarnation"))?
+                }
+                _ => return Err(DecodeError("extent flags")),
+            };
+            let owner = Owner { incarnation, epoch };
+            extents.insert(id, ExtentState { owner, length, frozen, digest, in_doubt });
         }
         Ok(ExtentTable { extents })
     }
@@ -233,15 +284,15 @@ impl<'a> Entry<'a> {
                 out.put_varint(size);
                 digest.iter().for_each(|digest| out.put_u64_field(digest.0));
             }
-            Entry::Create { extent, epoch } => {
-                out.put_u8_field(3);
+            Entry::Create { extent, owner } => {
+                out.put_u8_field(8);
                 out.put_u64_field(extent.0);
-                out.put_u64_field(epoch.0);
+                owner.encode(out);
             }
-            Entry::Fence { extent, epoch, freeze } => {
-                out.put_u8_field(4);
+            Entry::Fence { extent, owner, freeze } => {
+                out.put_u8_field(9);
                 out.put_u64_field(extent.0);
-                out.put_u64_field(epoch.0);
+                owner.encode(out);
                 out.put_u8_field(u8::from(freeze));
             }
             Entry::Delete { extent } => {
@@ -262,6 +313,11 @@ impl<'a> Entry<'a> {
         match tag {
             5 => return Ok(Entry::Delete { extent }),
             7 => return Ok(Entry::AcceptEnd { extent }),
+            8 => return Ok(Entry::Create { extent, owner: Owner::decode(decoder, "entry owner")? }),
+            9 => {
+                let owner = Owner::decode(decoder, "entry owner")?;
+                return Ok(Entry::Fence { extent, owner, freeze: decoder.u8("entry flags")? != 0 });
+            }
             _ => {}
         }
         let epoch = OwnerEpoch(decoder.u64("entry epoch")?);
@@ -276,8 +332,11 @@ impl<'a> Entry<'a> {
                 let digest = if tag == 6 { Some(decoder.u64("entry digest")?) } else { None };
                 Ok(Entry::Length { extent, epoch, offset, size, digest: digest.map(ExtentDigest) })
             }
-            3 => Ok(Entry::Create { extent, epoch }),
-            4 => Ok(Entry::Fence { extent, epoch, freeze: decoder.u8("entry flags")? != 0 }),
+            3 => Ok(Entry::Create { extent, owner: Owner::of_epoch(epoch) }),
+            4 => {
+                let owner = Owner::of_epoch(epoch);
+                Ok(Entry::Fence { extent, owner, freeze: decoder.u8("entry flags")? != 0 })
+            }
             _ => Err(DecodeError("entry tag")),
         }
     }
@@ -299,184 +358,4 @@ pub(crate) fn put_append_header(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::block::put_block;
-    use base::random::splitmix64;
-
-    const E: ExtentId = ExtentId(9);
-
-    /// One encoded block of 5 bytes at the offset, 37 bytes in all.
-    fn block_at(offset: u64) -> Vec<u8> {
-        let mut out = Vec::new();
-        put_block(&mut out, E, offset, b"12345");
-        out
-    }
-
-    fn table() -> ExtentTable {
-        let mut table = ExtentTable::default();
-        table.apply(&Entry::Create { extent: E, epoch: OwnerEpoch(2) }).unwrap();
-        table
-            .apply(&Entry::Append { extent: E, epoch: OwnerEpoch(2), offset: 0, blocks: &block_at(0) })
-            .unwrap();
-        table
-    }
-
-    #[test]
-    fn longer_extents_and_missing_ones_are_what_entries_can_say() {
-        let before = table();
-        let state = before.extents[&E];
-        let longer = ExtentState { length: 99, digest: Some(ExtentDigest(7)), ..state };
-        let length =
-            Entry::Length { extent: E, epoch: OwnerEpoch(2), offset: 37, size: 62, digest: longer.digest };
-        for (next, expected) in [
-            (Some(state), Some(vec![])),
-            (Some(longer), Some(vec![length])),
-            (None, Some(vec![Entry::Delete { extent: E }])),
-            (Some(ExtentState { length: 36, ..state }), None),
-            (Some(ExtentState { frozen: true, ..state }), None),
-            (Some(ExtentState { frozen: true, ..longer }), None),
-            (Some(ExtentState { in_doubt: true, ..longer }), None),
-        ] {
-            let next = ExtentTable { extents: next.map(|state| (E, state)).into_iter().collect() };
-            assert_eq!(before.changes_to(&next), expected, "{next:?}");
-        }
-        assert_eq!(ExtentTable::default().changes_to(&before), None, "one that the journal does not know");
-        let frozen = ExtentTable { extents: [(E, ExtentState { frozen: true, ..state })].into() };
-        let longer = ExtentTable { extents: [(E, ExtentState { frozen: true, ..longer })].into() };
-        assert_eq!(frozen.changes_to(&longer), None, "a frozen one does not grow");
-    }
-
-    #[test]
-    fn refusals_change_nothing() {
-        let before = table();
-        let (next, gap, elsewhere) = (block_at(37), block_at(38), block_at(0));
-        fn append(extent: ExtentId, epoch: u64, offset: u64, blocks: &[u8]) -> Entry<'_> {
-            Entry::Append { extent, epoch: OwnerEpoch(epoch), offset, blocks }
-        }
-        let refused = [
-            (append(E, 1, 37, &next), "old epoch"),
-            (append(E, 2, 38, &gap), "gap"),
-            (Entry::Length { extent: E, epoch: OwnerEpoch(2), offset: 36, size: 1, digest: None }, "overlap"),
-            (append(ExtentId(1), 2, 0, &next), "no extent"),
-            (append(E, 2, 37, b"x"), "no block"),
-            (append(E, 2, 37, &next[..36]), "half a block"),
-            (append(E, 2, 37, &elsewhere), "a block of another place"),
-            (Entry::Create { extent: E, epoch: OwnerEpoch(2) }, "twice"),
-            (Entry::Fence { extent: E, epoch: OwnerEpoch(1), freeze: true }, "old fence"),
-        ];
-        for (entry, why) in refused {
-            let mut after = before.clone();
-            assert!(after.apply(&entry).is_err(), "{why}");
-            assert_eq!(after, before, "{why}");
-        }
-    }
-
-    #[test]
-    fn a_fence_stops_the_former_owner_and_a_freeze_everyone() {
-        let mut table = table();
-        table.apply(&Entry::Fence { extent: E, epoch: OwnerEpoch(3), freeze: false }).unwrap();
-        assert!(matches!(table.check_append(E, OwnerEpoch(2)), Err(StreamError::OldEpoch { .. })));
-        assert!(table.check_append(E, OwnerEpoch(3)).is_ok());
-        table.apply(&Entry::Fence { extent: E, epoch: OwnerEpoch(3), freeze: true }).unwrap();
-        assert_eq!(table.check_append(E, OwnerEpoch(4)), Err(StreamError::Sealed(E)));
-    }
-
-    /// Appends of either kind, encoded, cut off by a new segment now and then: the digest is that of the
-    /// whole content, and the freeze reports it.
-    #[test]
-    fn the_digest_is_carried_on_through_whatever_happens() {
-        let owner = OwnerEpoch(2);
-        for seed in 0..50 {
-            let mut state = seed;
-            let mut random = |bound: u64| splitmix64(&mut state) % bound;
-            let mut table = ExtentTable::default();
-            table.apply(&Entry::Create { extent: E, epoch: owner }).unwrap();
-            let mut content = Vec::new();
-            for _ in 0..random(20) {
-                let offset = content.len() as u64;
-                for _ in 0..1 + random(3) {
-                    let (at, payload) = (content.len() as u64, vec![random(256) as u8; random(50) as usize]);
-                    put_block(&mut content, E, at, &payload);
-                }
-                let blocks = &content[offset as usize..];
-                let entry = if random(2) == 0 {
-                    Entry::Append { extent: E, epoch: owner, offset, blocks }
-                } else {
-                    let before = table.extents[&E].digest;
-                    let digest = before.map(|digest| digest.then_blocks(E, offset, blocks).unwrap());
-                    Entry::Length { extent: E, epoch: owner, offset, size: blocks.len() as u64, digest }
-                };
-                let mut encoded = Vec::new();
-                entry.encode(&mut encoded);
-                table.apply(&Entry::decode(&mut Decoder::new(&encoded)).unwrap()).unwrap();
-                if random(4) == 0 {
-                    let mut encoded = Vec::new();
-                    table.encode(&mut encoded);
-                    table = ExtentTable::decode(&mut Decoder::new(&encoded)).unwrap();
-                }
-            }
-            table.apply(&Entry::Fence { extent: E, epoch: owner, freeze: true }).unwrap();
-            let whole = ExtentDigest::EMPTY.then_blocks(E, 0, &content).unwrap();
-            let expected = Seal { length: content.len() as u64, digest: Some(whole) };
-            assert_eq!(table.extents[&E].sealed(), expected, "seed {seed}");
-        }
-    }
-
-    /// Once unknown, a digest stays so: a guess would name healthy data damaged.
-    #[test]
-    fn an_extent_of_format_1_gets_no_digest() {
-        let mut table = table().without_digests();
-        table
-            .apply(&Entry::Append { extent: E, epoch: OwnerEpoch(2), offset: 37, blocks: &block_at(37) })
-            .unwrap();
-        let digest = Some(ExtentDigest(7));
-        table
-            .apply(&Entry::Length { extent: E, epoch: OwnerEpoch(2), offset: 74, size: 40, digest })
-            .unwrap();
-        assert_eq!(table.extents[&E].sealed(), Seal { length: 114, digest: None });
-        // And a length of format 1 ends what was known.
-        let mut table = self::table();
-        assert!(table.extents[&E].digest.is_some());
-        table
-            .apply(&Entry::Length { extent: E, epoch: OwnerEpoch(2), offset: 37, size: 40, digest: None })
-            .unwrap();
-        assert_eq!(table.extents[&E].digest, None);
-        let mut encoded = Vec::new();
-        table.encode(&mut encoded);
-        assert_eq!(ExtentTable::decode(&mut Decoder::new(&encoded)), Ok(table));
-        // Flags of a later format are no flags of this one.
-        encoded[25] = 8;
-        assert!(ExtentTable::decode(&mut Decoder::new(&encoded)).is_err());
-    }
-
-    #[test]
-    fn tables_and_entries_come_back() {
-        let table = table();
-        let mut out = Vec::new();
-        table.encode(&mut out);
-        assert_eq!(ExtentTable::decode(&mut Decoder::new(&out)), Ok(table));
-        let entries = [
-            Entry::Append { extent: E, epoch: OwnerEpoch(7), offset: 1 << 40, blocks: b"abc" },
-            Entry::Length { extent: E, epoch: OwnerEpoch(7), offset: 5, size: 1 << 33, digest: None },
-            Entry::Length {
-                extent: E,
-                epoch: OwnerEpoch(7),
-                offset: 5,
-                size: 1 << 33,
-                digest: Some(ExtentDigest(u64::MAX)),
-            },
-            Entry::Create { extent: E, epoch: OwnerEpoch(7) },
-            Entry::Fence { extent: E, epoch: OwnerEpoch(7), freeze: true },
-            Entry::Delete { extent: E },
-            Entry::AcceptEnd { extent: E },
-        ];
-        let mut out = Vec::new();
-        entries.iter().for_each(|entry| entry.encode(&mut out));
-        let mut decoder = Decoder::new(&out);
-        for entry in entries {
-            assert_eq!(Entry::decode(&mut decoder), Ok(entry));
-        }
-        assert!(decoder.is_empty());
-    }
-}
+mod tests;

@@ -43,7 +43,8 @@ impl Stop {
 mod tests {
     use super::*;
     use crate::extent_node::state::ExtentState;
-    use crate::ids::{ExtentId, OwnerEpoch};
+    use crate::ids::ExtentId;
+    use crate::owner::Owner;
     use async_trait::async_trait;
     use base::DiskFile;
     use bytes::Bytes;
@@ -87,7 +88,7 @@ mod tests {
     #[test]
     fn a_sync_beside_one_that_fails_fails_too() {
         let file = Arc::new(FailsOnce::default());
-        let extent = Extent::new(ExtentId(1), file.clone(), ExtentState::empty(OwnerEpoch(1)));
+        let extent = Extent::new(ExtentId(1), file.clone(), ExtentState::empty(Owner::default()));
         let stop = Stop::default();
         let (mut first, mut second) = (pin!(stop.sync(&extent)), pin!(stop.sync(&extent)));
         assert_eq!(first.as_mut().now_or_never(), None);

@@ -11,6 +11,11 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// A claim where space has no bound.
+    pub(crate) fn unbounded(size_bytes: u64) -> Self {
+        Claim { size_bytes, claimed_bytes: Arc::new(AtomicU64::new(size_bytes)) }
+    }
+
     /// Bytes that may be written.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes

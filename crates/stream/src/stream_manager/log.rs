@@ -8,7 +8,8 @@
 //!
 //! ```text
 //! stream_manager/log             records, zeros
-//!                                body = u8 kind: 0 snapshot of format 1, 1 commands (command*), 2 snapshot
+//!                                body = u8 kind: 0 snapshot of format 1, 2 of formats 2 to 6, 3 snapshot,
+//!                                       1 commands (command*)
 //! stream_manager/log.second      the same bytes, from format 6 on
 //! stream_manager/log.new         the next log, until it replaces the old one
 //! stream_manager/log.second.new  the same
@@ -20,7 +21,7 @@
 
 use super::log_files::{FOLDER, LogRecovery, PATHS, write_failed};
 use super::restart_in_place::{RestartedLog, begin_in_place, restart_in_place};
-use super::state::{Command, State};
+use super::state::{Command, OwnerCheck, State, StateFormat};
 use crate::error::{StreamError, not_made};
 use crate::extent_node::read_whole;
 use crate::record::{self, EncodedRecord, Record, RecordBuilder, SearchScope};
@@ -38,7 +39,10 @@ const PATH: &str = PATHS[0];
 const NEW_PATHS: [&str; 2] = ["stream_manager/log.new", "stream_manager/log.second.new"];
 const KIND_SNAPSHOT_1: u8 = 0;
 const KIND_COMMANDS: u8 = 1;
-const KIND_SNAPSHOT: u8 = 2;
+/// On a disk whose space is scarce the log does not grow if what is needed of it fits into it so many times.
+const NEEDED_TIMES_MIN: u64 = 4;
+const KIND_SNAPSHOT_2: u8 = 2;
+const KIND_SNAPSHOT: u8 = 3;
 /// A log of this size is replaced by a snapshot of the state.
 const LOG_SIZE_BYTES_MAX: u64 = 8 << 20;
 /// And one that has grown so often, as it does in small steps on small disks.
@@ -236,13 +240,19 @@ fn recover(contents: &[Option<Bytes>; 2], is_kept_twice: bool) -> Result<LogReco
     let (first, rest) =
         records.split_first().ok_or_else(|| StreamError::Corrupt(format!("{PATH} is unreadable")))?;
     let mut decoder = Decoder::new(&first.body);
-    let digests = match decoder.u8("kind").map_err(malformed)? {
-        KIND_SNAPSHOT => true,
-        KIND_SNAPSHOT_1 => false,
+    let format = match decoder.u8("kind").map_err(malformed)? {
+        KIND_SNAPSHOT => StateFormat::WithOwners,
+        KIND_SNAPSHOT_2 => StateFormat::WithEpochs,
+        KIND_SNAPSHOT_1 => StateFormat::WithoutDigests,
         _ => return Err(StreamError::Corrupt(format!("{PATH} does not start with a snapshot"))),
     };
-    let mut state = State::decode(&mut decoder, digests).map_err(malformed)?;
+    let mut state = State::decode(&mut decoder, format).map_err(malformed)?;
     decoder.finish("snapshot").map_err(malformed)?;
+    // A start begins a new log, so all of one is of one format.
+    let check = match format {
+        StateFormat::WithOwners => OwnerCheck::Compare,
+        _ => OwnerCheck::Logged,
+    };
     for record in rest {
         let mut decoder = Decoder::new(&record.body);
         if decoder.u8("kind").map_err(malformed)? != KIND_COMMANDS {
@@ -255,7 +265,7 @@ fn recover(contents: &[Option<Bytes>; 2], is_kept_twice: bool) -> Result<LogReco
         while !decoder.is_empty() {
             commands.push(Command::decode(&mut decoder).map_err(malformed)?);
         }
-        state.apply_all(&commands)?;
+        state.apply_checked(&commands, check)?;
     }
     // The second file may lack the last record: a crash between the two syncs. And so it may lack a whole new
     // log.
@@ -366,6 +376,10 @@ impl Log {
             return Ok(());
         }
         let mut record = self.encode(commands);
+        if self.is_worth_beginning_again(state, record.bytes.len() as u64) {
+            self.begin_again(state, record.bytes.len() as u64).await?;
+            record = self.encode(commands);
+        }
         match self.grow(record.bytes.len() as u64).await {
             // What takes space waits for it. What frees some does for a while.
             Err(StreamError::DiskFull) if self.is_stuck(commands, now) => {
@@ -381,6 +395,16 @@ impl Log {
             return Err(error);
         }
         shown.write().apply_all(commands)
+    }
+
+    /// Whether the log, which has no room for so many bytes, should not grow for them, because space is scarce
+    /// and most of what it has is not needed: what it would take is what deletions need to go on.
+    fn is_worth_beginning_again(&self, state: &State, size_bytes: u64) -> bool {
+        if self.offset + size_bytes <= self.grown_to || !self.space.is_scarce() {
+            return false;
+        }
+        let needed = encode_snapshot(state, self.generation + 1).bytes.len() as u64 + size_bytes;
+        NEEDED_TIMES_MIN * needed <= self.grown_to
     }
 
     /// A list of commands is refused for want of space: whether those that free some have been for too long.

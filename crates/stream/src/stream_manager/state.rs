@@ -3,80 +3,82 @@
 //! `codec.rs` has the bytes.
 //!
 //! What always holds: an extent is listed by at least one stream or waits for deletion; only a stream's last
-//! extent may be unsealed; ids are never used twice.
+//! extent may be unsealed; ids are never used twice; a command of a former owner of a stream's group, or of
+//! another one in the owner's epoch, is refused.
 
 mod apply;
 mod codec;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use apply::OwnerCheck;
+pub(crate) use codec::StateFormat;
+
 use crate::error::StreamError;
-use crate::ids::{ExtentId, OwnerEpoch, StreamName};
+use crate::ids::{ExtentId, StreamName};
+use crate::owner::{OwnedStream, Owner};
 use crate::sealed::Seal;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// One change. Several in one list are applied all or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// A new stream without extents.
-    Create(StreamName),
+    Create(OwnedStream),
     /// `extent` becomes the stream's last.
     Add {
         /// Which stream.
-        stream: StreamName,
+        stream: OwnedStream,
         /// An extent that exists on its node.
         extent: ExtentId,
-        /// The owner that adds it; refused if a newer one has the stream.
-        epoch: OwnerEpoch,
     },
-    /// The stream has this owner; older ones can't add extents any more.
-    Own {
-        /// Which stream.
-        stream: StreamName,
-        /// Not older than the owner before.
-        epoch: OwnerEpoch,
-    },
+    /// The stream's group has this owner; former ones can't change any of its streams any more.
+    Own(OwnedStream),
     /// The extent has its final length and digest.
     Seal {
+        /// A stream that lists it; `None` in logs of former formats only.
+        stream: Option<OwnedStream>,
         /// Which extent.
         extent: ExtentId,
         /// What it is for ever.
         sealed: Seal,
     },
     /// The stream is gone; extents that no stream lists any more wait for deletion.
-    Delete(StreamName),
+    Delete(OwnedStream),
     /// The stream has another name.
     Rename {
         /// Its name.
-        from: StreamName,
+        from: OwnedStream,
         /// Its new name, which must be free.
-        to: StreamName,
+        to: OwnedStream,
     },
     /// Sealed extents of one stream are also listed, in this order, at the end of another, unless it lists
     /// them.
     Share {
         /// The stream that lists them now.
-        from: StreamName,
+        from: OwnedStream,
         /// The stream that lists them too.
-        to: StreamName,
+        to: OwnedStream,
         /// Which.
         extents: Vec<ExtentId>,
     },
     /// The stream drops all extents before this one.
     Trim {
         /// Which stream.
-        stream: StreamName,
+        stream: OwnedStream,
         /// The first extent that stays.
         first_kept: ExtentId,
     },
     /// The stream lists these sealed extents no longer, wherever they stand in it.
     Unlist {
         /// Which stream.
-        stream: StreamName,
+        stream: OwnedStream,
         /// Which.
         extents: Vec<ExtentId>,
     },
-    /// The extent's file is deleted: it leaves the state.
+    /// The extent's file is deleted: it leaves the state. It names no owner: no stream lists it, and none can
+    /// come to list it again.
     Forget(ExtentId),
 }
 
@@ -84,7 +86,7 @@ impl Command {
     /// Whether it takes no space and may be on the way to free some.
     pub(crate) fn frees_space(&self) -> bool {
         match self {
-            Command::Create(_) | Command::Add { .. } | Command::Own { .. } | Command::Share { .. } => false,
+            Command::Create(_) | Command::Add { .. } | Command::Own(_) | Command::Share { .. } => false,
             Command::Seal { .. }
             | Command::Delete(_)
             | Command::Rename { .. }
@@ -107,14 +109,21 @@ pub(crate) struct ExtentInfo {
 /// The manager's record of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamInfo {
-    pub(crate) epoch: OwnerEpoch,
     pub(crate) extents: Vec<ExtentId>,
+}
+
+/// The manager's record of streams with one owner ([`StreamName::group`]). It goes with the last of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OwnerGroup {
+    pub(crate) owner: Owner,
+    pub(crate) stream_count: u32,
 }
 
 /// All streams and extents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) streams: BTreeMap<StreamName, StreamInfo>,
+    pub(crate) groups: BTreeMap<Arc<str>, OwnerGroup>,
     pub(crate) extents: BTreeMap<ExtentId, ExtentInfo>,
     /// The next extent gets this id or a higher one.
     pub(crate) next_extent: u64,
@@ -125,15 +134,49 @@ impl State {
         self.extents.get(&extent).is_some_and(|info| info.sealed.is_none())
     }
 
+    /// The newest owner of the stream.
+    pub(crate) fn owner(&self, stream: &StreamName) -> Result<Owner, StreamError> {
+        if !self.streams.contains_key(stream) {
+            return Err(StreamError::NoStream(stream.clone()));
+        }
+        self.groups.get(stream.group()).map(|group| group.owner).ok_or(StreamError::NoStream(stream.clone()))
+    }
+
+    /// An error if the stream's group has another owner, which this one does not follow.
+    pub(crate) fn check_owner(&self, stream: &StreamName, owner: Owner) -> Result<(), StreamError> {
+        match self.groups.get(stream.group()) {
+            Some(group) if !owner.may_act_after(&group.owner) => {
+                Err(StreamError::not_owner(stream, group.owner, owner))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The stream's last extent.
     pub(crate) fn tail(&self, stream: &StreamName) -> Result<Option<ExtentId>, StreamError> {
         let info = self.streams.get(stream).ok_or_else(|| StreamError::NoStream(stream.clone()))?;
         Ok(info.extents.last().copied())
     }
 
+    /// The stream's last extent, if it takes appends; an error if `owner` is a former owner.
+    pub(crate) fn tail_for(
+        &self,
+        stream: &StreamName,
+        owner: Owner,
+    ) -> Result<Option<ExtentId>, StreamError> {
+        self.check_owner(stream, owner)?;
+        self.open_tail(stream)
+    }
+
     /// The stream's last extent, if it takes appends.
     pub(crate) fn open_tail(&self, stream: &StreamName) -> Result<Option<ExtentId>, StreamError> {
         Ok(self.tail(stream)?.filter(|tail| self.is_open(*tail)))
+    }
+
+    /// A stream that lists the extent, as its owner names it.
+    pub(crate) fn listed_by(&self, extent: ExtentId) -> Option<OwnedStream> {
+        let (name, _) = self.streams.iter().find(|(_, info)| info.extents.contains(&extent))?;
+        self.owner(name).ok().map(|owner| name.owned_by(owner))
     }
 
     /// Extents that no stream lists.
@@ -154,6 +197,15 @@ impl State {
                 if !self.extents.contains_key(extent) {
                     found.push(format!("stream {name} lists extent {extent}, which is not known"));
                 }
+            }
+        }
+        for (name, group) in &self.groups {
+            let count = self.streams.keys().filter(|stream| stream.group() == &**name).count();
+            if count != group.stream_count as usize {
+                found.push(format!(
+                    "group {name} is said to have {} streams, it has {count}",
+                    group.stream_count
+                ));
             }
         }
         for (extent, info) in &self.extents {

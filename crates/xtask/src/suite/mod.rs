@@ -5,6 +5,7 @@
 //! `clients/javascript/node_modules`; a second run reuses it while the pinned lists are unchanged.
 
 mod boundaries;
+pub(crate) mod etcd;
 mod examples;
 mod lanes;
 pub(crate) mod postgres;
@@ -126,10 +127,11 @@ fn lint() -> Outcome<()> {
 /// Fewer than the release build runs in its own step: here they run with debug assertions, and slowly.
 const DEBUG_SEED_COUNT: &str = "40";
 
-/// With Postgres for the tests that start one, and with nextest where it is installed, else with cargo's own
-/// runner.
+/// With Postgres and etcd for the tests that start them, and with nextest where it is installed, else with
+/// cargo's own runner.
 fn test_crates() -> Outcome<()> {
     postgres::set_up()?;
+    etcd::set_up()?;
     let has_nextest = Command::new("cargo-nextest").args(["nextest", "--version"]).output().is_ok();
     let arguments: &[&str] = if has_nextest {
         &["nextest", "run", "--workspace"]

@@ -28,7 +28,7 @@ use overflows::Overflows;
 use row_blocks::RowBlocks;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use stream::{BLOCK_HEADER_SIZE, ExtentId, Location, OwnerEpoch, StreamName, Streams};
+use stream::{BLOCK_HEADER_SIZE, ExtentId, Location, Owner, StreamName, Streams};
 use waiting::{Placed, WaitingOverflow};
 
 /// Row blocks are appended in batches of about this many bytes, and of no more than a part of an extent: a
@@ -65,7 +65,7 @@ impl CheckpointWriter {
     pub(crate) fn new(
         streams: Arc<Streams>,
         stream: StreamName,
-        epoch: OwnerEpoch,
+        owner: Owner,
         left: Arc<BTreeSet<ExtentId>>,
         with_overflow: bool,
         beside: Option<Arc<DataWriter>>,
@@ -73,7 +73,7 @@ impl CheckpointWriter {
         let of_extent = usize::try_from(streams.extent_size_bytes_max() / BATCHES_OF_EXTENT);
         CheckpointWriter {
             batch_size_bytes: of_extent.unwrap_or(usize::MAX).clamp(ROW_BLOCK_SIZE_BYTES, BATCH_SIZE_BYTES),
-            destination: Destination { streams, stream, epoch, beside, extent_size_bytes: u64::MAX },
+            destination: Destination { streams, stream, owner, beside, extent_size_bytes: u64::MAX },
             overflows: Overflows::new(left),
             blocks: RowBlocks::new(with_overflow),
             part: OpenPart::new(BITS_PER_KEY_MAX),

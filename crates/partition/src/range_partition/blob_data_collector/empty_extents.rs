@@ -20,7 +20,7 @@ impl BlobDataCollector {
         let data = &*self.data;
         let _collecting = self.collecting.lock().await;
         for extent in extents {
-            self.core.shared.streams.seal(&data.stream, *extent).await?;
+            self.core.shared.streams.seal(&data.stream, self.core.owner, *extent).await?;
         }
         let mut copied_bytes = 0;
         for _ in 0..ROUND_COUNT_MAX {

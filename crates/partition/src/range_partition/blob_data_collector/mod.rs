@@ -209,7 +209,7 @@ impl BlobDataCollector {
         let emptied: BTreeSet<ExtentId> = chosen.iter().map(|one| one.extent).collect();
         let moved = async {
             for one in chosen.iter().filter(|one| one.is_open) {
-                self.core.shared.streams.seal(&data.stream, one.extent).await?;
+                self.core.shared.streams.seal(&data.stream, self.core.owner, one.extent).await?;
             }
             self.move_pieces(rows, &emptied, closing, is_disturbed, &mut collected.copied_bytes).await
         };
@@ -288,7 +288,10 @@ impl BlobDataCollector {
             condemned.iter().filter(|extent| !named.contains_key(extent)).copied().collect();
         let leaving = data.remove_condemned(&free);
         if !leaving.is_empty() {
-            let unlist = StreamChange::Unlist { stream: data.stream.clone(), extents: leaving.clone() };
+            let unlist = StreamChange::Unlist {
+                stream: data.stream.owned_by(self.core.owner),
+                extents: leaving.clone(),
+            };
             let outcome = self.core.shared.streams.multi_modify(&[unlist]).await;
             // It may have failed only after the extents had left: the stream says.
             let have_left = outcome.is_ok()

@@ -8,6 +8,7 @@
 
 use crate::commit_log;
 use crate::error::PartitionError;
+use crate::lease::choose_late_answer;
 use crate::range_partition::commit_pipeline::CommitPipeline;
 use crate::range_partition::range_tree::Standing;
 use crate::range_partition::range_tree::pending::{Outcome, Pending, Teller};
@@ -139,6 +140,10 @@ impl CommitPipeline {
         let (clock, metrics) = (&self.core.shared.clock, &self.core.shared.metrics);
         let began_at = clock.monotonic();
         let location = self.append_group(bytes.clone()).await?;
+        if !self.core.has_lease() {
+            // Another owner may have read the log before this group, or with it.
+            return Err(choose_late_answer(true));
+        }
         metrics.commit.record_duration(clock.monotonic().saturating_sub(began_at));
         metrics.committed_bytes.add(bytes.len() as u64);
         self.core.log.positions.lock().note(location, self.core.visible());
@@ -171,20 +176,20 @@ impl CommitPipeline {
         {
             return;
         }
-        if let Err(error) = streams.seal(log, extent).await {
+        if let Err(error) = streams.seal(log, self.core.owner, extent).await {
             tracing::warn!(%log, %error, "an extent of the commit log could not be ended");
         }
     }
 
     async fn append_group(&self, group: Bytes) -> Result<Location, PartitionError> {
-        let (log, epoch) = (&self.core.names.log, self.core.epoch);
+        let (log, owner) = (&self.core.names.log, self.core.owner);
         if self.core.log.begins_table.swap(false, Ordering::AcqRel) {
             self.begin_log_extent().await;
         }
         let locations = if group.len() > SMALL_GROUP_SIZE_BYTES_MAX {
-            self.core.shared.data_writer.append(log, epoch, vec![group]).await?
+            self.core.shared.data_writer.append(log, owner, vec![group]).await?
         } else {
-            self.core.shared.streams.append(log, epoch, vec![group]).await?
+            self.core.shared.streams.append(log, owner, vec![group]).await?
         };
         locations
             .first()

@@ -3,13 +3,14 @@
 //!
 //! What a decision needs from checkpoints is fetched before the section, many operations at a time; inside it
 //! the fetched rows are only brought up to date from memory. What always holds: a reply leaves after
-//! everything its decision saw or changed is durable, refusals included.
+//! everything its decision saw or changed is durable, refusals included, and while the lease holds.
 
 use crate::checkpoint::{Aside, Caching, HashedKey, OverflowReads};
 use crate::commit_log;
 use crate::decider::Decider;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, partition_prefix};
+use crate::lease::choose_late_answer;
 use crate::memory::memory_table::Found;
 use crate::memory::write_pace::Turn;
 use crate::operation::{ObjectTable, Read, Row, RowChange, RowPart, RowVersion, Rows};
@@ -147,6 +148,7 @@ impl CommitPipeline {
             match self.decide(operation, &reads, &tree, fetched, turn.as_mut())? {
                 Verdict::Moved => return Ok(Executed::Moved(reads)),
                 Verdict::Reply => {
+                    self.core.check_lease()?;
                     aside.keep_in(&self.core.shared.cache);
                     return Ok(Executed::Done(()));
                 }
@@ -163,6 +165,7 @@ impl CommitPipeline {
                     drop((reads, tree, turn));
                     self.core.log.wake.notify_one();
                     waiting.await?;
+                    self.core.check_lease().map_err(|_| choose_late_answer(has_changed))?;
                     return Ok(Executed::Done(()));
                 }
                 Verdict::Stale if stale_count >= STALE_COUNT_MAX => return Err(PartitionError::Busy),
@@ -181,6 +184,7 @@ impl CommitPipeline {
         fetched: Vec<Fetched>,
         turn: Option<&mut Turn<'_>>,
     ) -> Result<Verdict, PartitionError> {
+        self.core.check_lease()?;
         let mut serial = self.core.serial.lock();
         let memory = turn.map(|turn| (turn, self.core.tree.load().active.clone()));
         let before_bytes = memory.as_ref().map_or(0, |(_, active)| active.size_bytes());

@@ -136,8 +136,9 @@ impl Flusher {
     /// possible.
     async fn trim_left(&self) {
         let metadata = self.core.metadata.lock().await;
+        let (streams, owner) = (&self.core.shared.streams, self.core.owner);
         if let Some(start) = metadata.log_start
-            && let Err(error) = self.core.shared.streams.trim(&self.core.names.log, start.extent).await
+            && let Err(error) = streams.trim(&self.core.names.log, owner, start.extent).await
         {
             tracing::debug!(%error, "the log can't be trimmed yet");
         }

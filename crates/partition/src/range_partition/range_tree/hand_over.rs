@@ -16,7 +16,7 @@ use crate::tree::checkpoints::Checkpoints;
 use crate::tree::merging_iterator::MergingIterator;
 use bytes::Bytes;
 use std::sync::atomic::Ordering;
-use stream::StreamChange;
+use stream::{StreamChange, StreamName};
 use tokio::sync::MutexGuard;
 
 /// Versions, the first one excluded, the last one included.
@@ -145,7 +145,8 @@ impl RangeTree {
     /// Removes all its streams: the partition map does not name it any more and nobody reads it.
     pub(crate) async fn delete_streams(&self) -> Result<(), PartitionError> {
         let streams = self.shared.streams.list(&RangeStreams::folder(self.table, self.id));
-        let deletes: Vec<_> = streams.into_iter().map(StreamChange::Delete).collect();
+        let owned = |stream: StreamName| StreamChange::Delete(stream.owned_by(self.owner));
+        let deletes: Vec<_> = streams.into_iter().map(owned).collect();
         Ok(self.shared.streams.multi_modify(&deletes).await?)
     }
 }

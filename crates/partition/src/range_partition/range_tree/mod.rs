@@ -8,6 +8,7 @@
 //! replies wait; the metadata stream names a checkpoint before the tree shows it.
 
 pub(crate) mod hand_over;
+mod lease;
 pub(crate) mod log_positions;
 pub(crate) mod pending;
 mod remove_unused;
@@ -39,7 +40,7 @@ use pending::Pending;
 use replaced::Replaced;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use stream::OwnerEpoch;
+use stream::Owner;
 use tokio::sync::Notify;
 
 /// Work that only a full disk asks for is worth it if it frees this part of a memory table's size.
@@ -52,7 +53,8 @@ pub(super) struct RangeTree {
     pub(super) range: KeyRange,
     pub(super) shared: Shared,
     pub(super) names: RangeStreams,
-    pub(super) epoch: OwnerEpoch,
+    /// For whom its streams are changed.
+    pub(super) owner: Owner,
     /// Replaced only inside the serial section.
     pub(super) tree: ArcSwap<Tree>,
     pub(super) serial: Mutex<Serial>,
@@ -135,7 +137,7 @@ impl RangeTree {
             range: loaded.metadata.range.clone(),
             shared,
             names: RangeStreams::new(table, id),
-            epoch: loaded.metadata.epoch,
+            owner: loaded.owner,
             tree: ArcSwap::from_pointee(loaded.tree),
             serial: Mutex::new(Serial {
                 last_version: loaded.last_version,

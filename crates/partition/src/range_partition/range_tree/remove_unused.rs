@@ -44,7 +44,7 @@ impl RangeTree {
         while let Some(number) = self.take_unused() {
             let stream = self.names.checkpoint(number);
             let extents = self.extents_of(number);
-            if let Err(error) = self.shared.streams.delete(&stream).await {
+            if let Err(error) = self.shared.streams.delete(&stream, self.owner).await {
                 if self.shared.streams.exists(&stream) {
                     self.replaced.unused.lock().push(number);
                     return Err(error.into());
@@ -127,6 +127,7 @@ impl RangeTree {
                 before_last.filter(|extent| *extent != root && !needed.contains(extent)).collect();
             if !extents.is_empty() {
                 let gone = extents.iter().copied().collect();
+                let stream = stream.owned_by(self.owner);
                 self.shared.streams.multi_modify(&[StreamChange::Unlist { stream, extents }]).await?;
                 self.evict(gone);
             }

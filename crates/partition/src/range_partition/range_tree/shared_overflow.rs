@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use stream::{ExtentId, StreamChange, StreamError, StreamName, Streams};
+use stream::{ExtentId, Owner, StreamChange, StreamError, StreamName, Streams};
 
 /// Extents with overflows, or with the part of a checkpoint that was written before, that stay.
 #[derive(Clone, Default)]
@@ -18,19 +18,24 @@ pub(crate) struct SharedOverflow {
 }
 
 impl SharedOverflow {
-    /// Makes a checkpoint's stream that lists them.
-    pub(crate) async fn create(&self, streams: &Streams, stream: &StreamName) -> Result<(), StreamError> {
+    /// Makes a checkpoint's stream that lists them; all are the owner's.
+    pub(crate) async fn create(
+        &self,
+        streams: &Streams,
+        stream: &StreamName,
+        owner: Owner,
+    ) -> Result<(), StreamError> {
         if self.extents.is_empty() {
             // Without the lock that shared extents take, which writers may wait for.
-            return streams.create(std::slice::from_ref(stream)).await;
+            return streams.create(std::slice::from_ref(stream), owner).await;
         }
         let extents: Vec<ExtentId> = self.extents.iter().copied().collect();
         let share = |from: &StreamName| StreamChange::ShareSome {
-            from: from.clone(),
-            to: stream.clone(),
+            from: from.owned_by(owner),
+            to: stream.owned_by(owner),
             extents: extents.clone(),
         };
-        let create = StreamChange::Create(stream.clone());
+        let create = StreamChange::Create(stream.owned_by(owner));
         let changes: Vec<StreamChange> =
             std::iter::once(create).chain(self.listed_by.iter().map(share)).collect();
         streams.multi_modify(&changes).await

@@ -122,13 +122,13 @@ impl RangeTree {
         };
         let mut dead = self.shared.dead.filter(self.table);
         let stream = self.names.checkpoint(number);
-        left.create(&self.shared.streams, &stream).await.map_err(PartitionError::from)?;
+        left.create(&self.shared.streams, &stream, self.owner).await.map_err(PartitionError::from)?;
         // Writers wait for a flush, and nobody for a merge, which would keep the disk from it.
         let beside = matches!(first, First::Nothing).then(|| self.shared.row_data_writer.clone());
         let streams = self.shared.streams.clone();
         let (left, has_overflow) = (left.extents.clone(), self.table.has_data());
         let mut writer =
-            CheckpointWriter::new(streams, stream.clone(), self.epoch, left, has_overflow, beside);
+            CheckpointWriter::new(streams, stream.clone(), self.owner, left, has_overflow, beside);
         if let Room::Part { after: Some(before), .. } = &room {
             writer.continue_after(before);
         }
@@ -249,7 +249,7 @@ impl RangeTree {
         next: Metadata,
     ) -> Result<(), PartitionError> {
         let streams = &self.shared.streams;
-        let written = streams.append(&self.names.metadata, self.epoch, vec![next.encode()]).await?;
+        let written = streams.append(&self.names.metadata, self.owner, vec![next.encode()]).await?;
         *current = next;
         // From here on it has happened: an error would make the caller believe that it has not.
         if let Some(place) = written.first()
@@ -263,7 +263,7 @@ impl RangeTree {
     /// Drops what a stream holds before `first_kept`. A failure costs only space: the next flush tries again,
     /// and for the log so does the next look at what a full disk gets back.
     pub(crate) async fn trim(&self, stream: &StreamName, first_kept: ExtentId) {
-        if let Err(error) = self.shared.streams.trim(stream, first_kept).await {
+        if let Err(error) = self.shared.streams.trim(stream, self.owner, first_kept).await {
             tracing::warn!(%stream, %error, "a stream could not be trimmed");
         }
     }

@@ -8,6 +8,7 @@ use super::layout::KIND_GROUP;
 use crate::error::StreamError;
 use crate::extent_node::state::{Entry, ExtentState, ExtentTable};
 use crate::ids::{ExtentId, OwnerEpoch};
+use crate::owner::Owner;
 use crate::record::Record;
 use base::codec::Decoder;
 use bytes::Bytes;
@@ -74,14 +75,14 @@ impl TableReplay {
                 state.digest = digest;
                 state.length = offset.saturating_add(size);
             }
-            Entry::Create { extent, epoch } => {
-                self.table.extents.entry(extent).or_insert_with(|| ExtentState::empty(epoch));
+            Entry::Create { extent, owner } => {
+                self.table.extents.entry(extent).or_insert_with(|| ExtentState::empty(owner));
                 self.in_doubt.remove(&extent);
             }
-            Entry::Fence { extent, epoch, freeze } => {
+            Entry::Fence { extent, owner, freeze } => {
                 // It says nothing of the length.
-                let state = self.known(extent, epoch);
-                state.epoch = state.epoch.max(epoch);
+                let state = self.known(extent, owner);
+                state.owner = state.owner.max_epoch(owner);
                 state.frozen |= freeze;
             }
             Entry::AcceptEnd { extent } => {
@@ -101,8 +102,9 @@ impl TableReplay {
     fn extend_to(&mut self, extent: ExtentId, epoch: OwnerEpoch, offset: u64) -> &mut ExtentState {
         let is_new = !self.table.extents.contains_key(&extent);
         self.in_doubt.remove(&extent);
-        let state = self.table.extents.entry(extent).or_insert_with(|| ExtentState::empty(epoch));
-        state.epoch = state.epoch.max(epoch);
+        let state =
+            self.table.extents.entry(extent).or_insert_with(|| ExtentState::empty(Owner::of_epoch(epoch)));
+        state.owner = state.owner.max_epoch(Owner::of_epoch(epoch));
         if state.length != offset || (is_new && offset > 0) {
             state.length = offset;
             state.digest = None;
@@ -111,11 +113,11 @@ impl TableReplay {
     }
 
     /// The extent; an unknown one was made in the gap.
-    fn known(&mut self, extent: ExtentId, epoch: OwnerEpoch) -> &mut ExtentState {
+    fn known(&mut self, extent: ExtentId, owner: Owner) -> &mut ExtentState {
         let in_doubt = &mut self.in_doubt;
         self.table.extents.entry(extent).or_insert_with(|| {
             in_doubt.insert(extent);
-            ExtentState::empty(epoch)
+            ExtentState::empty(owner)
         })
     }
 }
@@ -149,9 +151,9 @@ mod tests {
         for id in 1..4 {
             let (extent, blocks) = (ExtentId(id), block(id, 0));
             let entries = [
-                Entry::Create { extent, epoch: EPOCH },
+                Entry::Create { extent, owner: Owner::of_epoch(EPOCH) },
                 Entry::Append { extent, epoch: EPOCH, offset: 0, blocks: &blocks },
-                Entry::Fence { extent, epoch: EPOCH, freeze: id == 3 },
+                Entry::Fence { extent, owner: Owner::of_epoch(EPOCH), freeze: id == 3 },
             ];
             replayed.add(&record(&entries)).unwrap();
         }
@@ -178,15 +180,15 @@ mod tests {
         let entries = [
             Entry::Append { extent: ExtentId(1), epoch: EPOCH, offset: 37, blocks: &first },
             Entry::Append { extent: ExtentId(2), epoch: EPOCH, offset: 74, blocks: &second },
-            Entry::Fence { extent: ExtentId(5), epoch: EPOCH, freeze: true },
-            Entry::Create { extent: ExtentId(6), epoch: EPOCH },
+            Entry::Fence { extent: ExtentId(5), owner: Owner::of_epoch(EPOCH), freeze: true },
+            Entry::Create { extent: ExtentId(6), owner: Owner::of_epoch(EPOCH) },
         ];
         replayed.add(&record(&entries)).unwrap();
         assert_eq!(doubted(&replayed), [5], "of this one only the fence is known");
         let state = |id| replayed.table.extents[&ExtentId(id)];
         assert_eq!((state(1).length, state(1).digest.is_some()), (74, true));
         assert_eq!((state(2).length, state(2).digest), (111, None));
-        assert!(state(5).frozen && state(6) == ExtentState::empty(EPOCH));
+        assert!(state(5).frozen && state(6) == ExtentState::empty(Owner::of_epoch(EPOCH)));
     }
 
     #[test]

@@ -17,7 +17,8 @@ use crate::extent_node::extent::Extent;
 use crate::extent_node::large_run::LargeRun;
 use crate::extent_node::state::{Entry, ExtentState, ExtentTable, put_append_header};
 use crate::extent_node::stop::Stop;
-use crate::ids::{ExtentId, Location, OwnerEpoch};
+use crate::ids::{ExtentId, Location};
+use crate::owner::{OWNER_SIZE, Owner};
 use crate::record::{END_MARK_SIZE, EncodedRecord, RECORD_HEADER_SIZE, RecordBuilder, padded_size};
 use crate::sealed::ExtentDigest;
 use crate::space::Space;
@@ -40,14 +41,16 @@ const GROUP_SIZE_BYTES_MAX: usize = 4 << 20;
 /// that later damage to the last group is distinct from a torn write.
 const IDLE_MARK_AFTER: Duration = Duration::from_millis(20);
 /// Bytes of an entry besides blocks, at most.
-const ENTRY_OVERHEAD_MAX: usize = 1 + 8 + 8 + 8 + 10 + 8;
+const ENTRY_OVERHEAD_MAX: usize = 1 + 8 + 8 + 8 + 10 + 8 + FENCE_SIZE;
+/// Bytes of the fence in front of the first append of a new owner.
+const FENCE_SIZE: usize = 1 + 8 + OWNER_SIZE + 1;
 
 /// Requests of the node to its journal.
 pub(crate) enum Request {
     /// Append blocks to an extent.
     Append {
         extent: Arc<Extent>,
-        epoch: OwnerEpoch,
+        owner: Owner,
         blocks: Vec<Bytes>,
         /// The extent's tail, held until the new length shows.
         tail: OwnedRwLockReadGuard<()>,
@@ -56,7 +59,7 @@ pub(crate) enum Request {
     /// `size` bytes at `offset` are written and synced in the extent's file.
     Length {
         extent: Arc<Extent>,
-        epoch: OwnerEpoch,
+        owner: Owner,
         offset: u64,
         size: u64,
         /// Of the extent with those bytes.
@@ -66,9 +69,9 @@ pub(crate) enum Request {
         reply: Reply<()>,
     },
     /// The extent's empty file is there.
-    Create { extent: Arc<Extent>, epoch: OwnerEpoch, reply: Reply<()> },
-    /// Raise the epoch and, if `freeze`, freeze; replies with the length and the digest.
-    Fence { extent: Arc<Extent>, epoch: OwnerEpoch, freeze: bool, reply: Reply<ExtentState> },
+    Create { extent: Arc<Extent>, owner: Owner, reply: Reply<()> },
+    /// Make this the owner and, if `freeze`, freeze; replies with the length and the digest.
+    Fence { extent: Arc<Extent>, owner: Owner, freeze: bool, reply: Reply<ExtentState> },
     /// The extent's end is no longer in doubt.
     AcceptEnd { extent: Arc<Extent>, reply: Reply<ExtentState> },
     /// The extent is gone.
@@ -388,8 +391,9 @@ impl JournalWriter {
     /// Adds a request's entry to the record's body, or refuses the request.
     fn add(&mut self, request: Request, body: &mut BytesMut) -> Option<Effect> {
         match request {
-            Request::Append { extent, epoch, blocks, tail, reply } => {
-                let state = match self.table.check_append(extent.id, epoch) {
+            Request::Append { extent, owner, blocks, tail, reply } => {
+                let epoch = owner.epoch;
+                let state = match self.admit(extent.id, owner, body) {
                     Ok(state) => state,
                     Err(error) => return refuse_with(reply, error),
                 };
@@ -416,21 +420,22 @@ impl JournalWriter {
                 let offset = state.length - size as u64;
                 Some(Effect::Appended { extent, state, offset, start, end, locations, _tail: tail, reply })
             }
-            Request::Length { extent, epoch, offset, size, digest, run, reply } => {
-                let entry = Entry::Length { extent: extent.id, epoch, offset, size, digest };
-                match self.change(&entry, extent.id, body) {
+            Request::Length { extent, owner, offset, size, digest, run, reply } => {
+                let entry = Entry::Length { extent: extent.id, epoch: owner.epoch, offset, size, digest };
+                let admitted = self.admit(extent.id, owner, body);
+                match admitted.and_then(|_| self.change(&entry, extent.id, body)) {
                     Ok(state) => Some(Effect::Changed { extent, state, _run: Some(run), reply }),
                     Err(error) => refuse_with(reply, error),
                 }
             }
-            Request::Create { extent, epoch, reply } => {
-                match self.change(&Entry::Create { extent: extent.id, epoch }, extent.id, body) {
+            Request::Create { extent, owner, reply } => {
+                match self.change(&Entry::Create { extent: extent.id, owner }, extent.id, body) {
                     Ok(state) => Some(Effect::Changed { extent, state, _run: None, reply }),
                     Err(error) => refuse_with(reply, error),
                 }
             }
-            Request::Fence { extent, epoch, freeze, reply } => {
-                match self.change(&Entry::Fence { extent: extent.id, epoch, freeze }, extent.id, body) {
+            Request::Fence { extent, owner, freeze, reply } => {
+                match self.change(&Entry::Fence { extent: extent.id, owner, freeze }, extent.id, body) {
                     Ok(state) => Some(Effect::Fenced { extent, state, reply }),
                     Err(error) => refuse_with(reply, error),
                 }
@@ -452,6 +457,21 @@ impl JournalWriter {
             // Never at this place: the group ends before it.
             Request::Close { .. } => None,
         }
+    }
+
+    /// The extent's facts, if an append of `owner` may extend it. One that is newer than the extent's owner
+    /// becomes that first.
+    fn admit(
+        &mut self,
+        extent: ExtentId,
+        owner: Owner,
+        body: &mut BytesMut,
+    ) -> Result<ExtentState, StreamError> {
+        let state = self.table.check_append(extent, owner)?;
+        if state.owner == owner {
+            return Ok(state);
+        }
+        self.change(&Entry::Fence { extent, owner, freeze: false }, extent, body)
     }
 
     fn change(

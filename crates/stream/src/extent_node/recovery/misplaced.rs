@@ -90,7 +90,7 @@ fn failed(error: std::io::Error) -> StreamError {
 mod tests {
     use super::*;
     use crate::extent_node::state::ExtentState;
-    use crate::ids::OwnerEpoch;
+    use crate::owner::Owner;
     use base::memory_disk::MemoryDisk;
     use futures_util::FutureExt;
 
@@ -117,7 +117,7 @@ mod tests {
             for (holder, content) in [(1, Some(2)), (2, Some(1)), (4, Some(3)), (5, Some(5)), (6, None)] {
                 put(&disk, holder, content).await;
             }
-            let state = ExtentState::empty(OwnerEpoch(1));
+            let state = ExtentState::empty(Owner::default());
             let table = ExtentTable { extents: (1..7).map(|id| (ExtentId(id), state)).collect() };
             assert_eq!(put_in_place(&disk, &table).await.unwrap().len(), 3);
             for id in [1, 2, 3, 5] {

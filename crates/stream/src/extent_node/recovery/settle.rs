@@ -9,7 +9,8 @@
 use crate::extent_node::extent_path;
 use crate::extent_node::journal::{Finding, JournalRecovery};
 use crate::extent_node::state::ExtentState;
-use crate::ids::{ExtentId, OwnerEpoch};
+use crate::ids::ExtentId;
+use crate::owner::Owner;
 use crate::sealed::Seal;
 
 /// An extent that streams list.
@@ -43,14 +44,14 @@ pub(crate) fn settle(recovered: &mut JournalRecovery, listed: &[ListedExtent]) {
         }
         match (known, sealed) {
             (None, Some(sealed)) => {
-                recovered.table.extents.insert(extent, settled(OwnerEpoch(0), sealed));
+                recovered.table.extents.insert(extent, settled(Owner::default(), sealed));
             }
             (None, None) => {
-                recovered.table.extents.insert(extent, ExtentState::empty(OwnerEpoch(0)));
+                recovered.table.extents.insert(extent, ExtentState::empty(Owner::default()));
                 in_doubt.insert(extent);
             }
             (Some(state), Some(sealed)) if in_doubt.contains(&extent) || recovered.has_gaps => {
-                *state = settled(state.epoch, sealed);
+                *state = settled(state.owner, sealed);
                 in_doubt.remove(&extent);
             }
             (Some(state), Some(sealed)) => {
@@ -91,8 +92,8 @@ fn shows_loss(recovered: &JournalRecovery, listed: &ListedExtent) -> Option<Exte
     is_lost.then_some(listed.extent)
 }
 
-fn settled(epoch: OwnerEpoch, sealed: Seal) -> ExtentState {
-    ExtentState { epoch, length: sealed.length, frozen: true, digest: sealed.digest, in_doubt: false }
+fn settled(owner: Owner, sealed: Seal) -> ExtentState {
+    ExtentState { owner, length: sealed.length, frozen: true, digest: sealed.digest, in_doubt: false }
 }
 
 #[cfg(test)]
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_streams_list_stays_known_and_what_nobody_knows_for_certain_is_in_doubt() {
-        let state = |length, frozen| ExtentState { length, frozen, ..ExtentState::empty(OwnerEpoch(2)) };
+        let state = |length, frozen| ExtentState { length, frozen, ..ExtentState::empty(Owner::default()) };
         let seal = |length| Some(Seal { length, digest: Some(ExtentDigest::EMPTY) });
         let (open, frozen) = (Some(state(9, false)), Some(state(9, true)));
         // Known, in doubt, with gaps; listed with a seal; then: length, frozen, in doubt, findings.

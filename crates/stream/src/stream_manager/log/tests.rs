@@ -3,6 +3,7 @@
 use super::super::state::ExtentInfo;
 use super::*;
 use crate::ids::{ExtentId, StreamName};
+use crate::owner::Owner;
 use crate::record::tests::record_of_format_1;
 use crate::sealed::Seal;
 
@@ -37,7 +38,8 @@ fn log() -> (Bytes, usize) {
     for at in 0..3u64 {
         let mut record = RecordBuilder::new();
         record.body().put_u8_field(KIND_COMMANDS);
-        Command::Create(StreamName::new(&format!("stream/{at}"))).encode(record.body());
+        Command::Create(StreamName::new(&format!("stream/{at}")).owned_by(Owner::default()))
+            .encode(record.body());
         bytes.truncate(bytes.len() - record::END_MARK_SIZE);
         bytes.extend_from_slice(&record.finish(9, at + 1).bytes);
     }

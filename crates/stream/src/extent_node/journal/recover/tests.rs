@@ -6,6 +6,7 @@ use super::*;
 use crate::block::put_block;
 use crate::extent_node::state::{Entry, ExtentState};
 use crate::ids::OwnerEpoch;
+use crate::owner::Owner;
 use crate::record::END_MARK_SIZE;
 use crate::record::tests::record_of_format_1;
 use crate::sealed::ExtentDigest;
@@ -79,8 +80,8 @@ fn copy(
 fn journal() -> (Files, ExtentTable) {
     let (first, other) = (block(E, 0), block(F, 0));
     let made = [
-        Entry::Create { extent: E, epoch: EPOCH },
-        Entry::Create { extent: F, epoch: EPOCH },
+        Entry::Create { extent: E, owner: Owner::of_epoch(EPOCH) },
+        Entry::Create { extent: F, owner: Owner::of_epoch(EPOCH) },
         Entry::Append { extent: E, epoch: EPOCH, offset: 0, blocks: &first },
         Entry::Append { extent: F, epoch: EPOCH, offset: 0, blocks: &other },
     ];
@@ -266,7 +267,7 @@ fn neither_table_nor_segment_is_an_error() {
 fn a_journal_of_format_1_is_no_contradiction() {
     let blocks = block(E, 0);
     let entries = [
-        Entry::Create { extent: E, epoch: EPOCH },
+        Entry::Create { extent: E, owner: Owner::of_epoch(EPOCH) },
         Entry::Append { extent: E, epoch: EPOCH, offset: 0, blocks: &blocks },
     ];
     let mut table = ExtentTable::default();
@@ -296,7 +297,7 @@ fn a_journal_of_format_1_is_no_contradiction() {
 fn a_table_that_differs_in_a_digest_is_damage() {
     for digest in [None, Some(ExtentDigest(7))] {
         let (mut files, _) = journal();
-        let state = ExtentState { length: 37, digest, ..ExtentState::empty(EPOCH) };
+        let state = ExtentState { length: 37, digest, ..ExtentState::empty(Owner::of_epoch(EPOCH)) };
         let table = ExtentTable { extents: [(E, state), (F, state)].into() };
         files.segments[1] = Some(file(9, 8, 3, &table, &[]));
         assert_eq!(losses(&files.recover().unwrap()), 1, "{digest:?}");

@@ -8,11 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 /// What the future gives, unless `span` passes first.
-pub(crate) async fn within<T>(
-    clock: &dyn Clock,
-    span: Duration,
-    future: impl Future<Output = T>,
-) -> Option<T> {
+pub async fn within<T>(clock: &dyn Clock, span: Duration, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     // Most are ready: they need no timer.
     if let Poll::Ready(output) = poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {

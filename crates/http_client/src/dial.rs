@@ -10,9 +10,9 @@
 //! What always holds: a proxy's answer is bounded in size; whatever fails here, nothing of a request was
 //! sent.
 
-use super::proxy::{Proxies, Proxy};
-use super::tls::{Tls, TlsRoots};
-use crate::account::endpoint::{Endpoint, Origin};
+use crate::endpoint::{Endpoint, Origin};
+use crate::proxy::{Proxies, Proxy};
+use crate::tls::{Tls, TlsIdentity, TlsRoots};
 use base::{Connector, Socket};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -22,20 +22,22 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 const PROXY_ANSWER_SIZE_BYTES_MAX: usize = 8 << 10;
 
 /// Makes connections for requests.
-pub(crate) struct Dialer {
+pub struct Dialer {
     connector: Arc<dyn Connector>,
     proxies: Proxies,
     roots: TlsRoots,
+    identity: Option<TlsIdentity>,
     /// Made at the first connection that needs it.
     tls: Mutex<Option<Tls>>,
 }
 
 /// Why there is no connection.
 #[derive(Debug)]
-pub(crate) struct DialError {
-    pub(crate) what: String,
+pub struct DialError {
+    /// What is wrong, for people.
+    pub what: String,
     /// Another attempt would end the same way.
-    pub(crate) is_final: bool,
+    pub is_final: bool,
 }
 
 impl DialError {
@@ -48,17 +50,24 @@ impl DialError {
 }
 
 impl Dialer {
-    pub(crate) fn new(connector: Arc<dyn Connector>, proxies: Proxies, roots: TlsRoots) -> Self {
-        Dialer { connector, proxies, roots, tls: Mutex::new(None) }
+    /// Connections through these proxies, to servers of these roots. Roots are read at the first connection
+    /// with TLS.
+    pub fn new(connector: Arc<dyn Connector>, proxies: Proxies, roots: TlsRoots) -> Self {
+        Dialer { connector, proxies, roots, identity: None, tls: Mutex::new(None) }
+    }
+
+    /// The same, with what servers that ask for it know the client by.
+    pub fn identified_by(self, identity: Option<TlsIdentity>) -> Self {
+        Dialer { identity, ..self }
     }
 
     /// The proxy of an endpoint.
-    pub(crate) fn proxy(&self, endpoint: &Endpoint) -> Result<Option<Proxy>, DialError> {
+    pub fn proxy(&self, endpoint: &Endpoint) -> Result<Option<Proxy>, DialError> {
         self.proxies.of(endpoint).map_err(DialError::fixed)
     }
 
     /// Connects; the caller bounds the time.
-    pub(crate) async fn dial(
+    pub async fn dial(
         &self,
         endpoint: &Endpoint,
         proxy: Option<&Proxy>,
@@ -101,7 +110,7 @@ impl Dialer {
         if let Some(tls) = &*made {
             return Ok(tls.clone());
         }
-        let tls = Tls::new(&self.roots)
+        let tls = Tls::identified(&self.roots, self.identity.as_ref())
             .map_err(|why| DialError::fixed(format!("the certificates can't be used: {why}")))?;
         *made = Some(tls.clone());
         Ok(tls)

@@ -1,7 +1,7 @@
 //! Opens the stream layer: recovers the extent node and the stream manager, brings the folder to the present
 //! format, makes both agree, and starts the layer's tasks.
 
-use super::{Streams, listed_extents};
+use super::{LocalStreams, listed_extents};
 use crate::error::StreamError;
 use crate::extent_node::{ExtentNode, ListedExtent, OnNoSpace, RecoveredNode};
 use crate::extent_rolls::Rolls;
@@ -13,12 +13,12 @@ use crate::stream_manager::{Command, StreamManager};
 use base::{BoxFuture, Environment};
 use std::sync::Arc;
 
-impl Streams {
+impl LocalStreams {
     /// Opens the data folder of `env`, laying it out first if it is new.
-    pub fn open<'a>(
+    pub(crate) fn open<'a>(
         env: &'a Environment,
         settings: StreamSettings,
-    ) -> BoxFuture<'a, Result<Arc<Self>, StreamError>> {
+    ) -> BoxFuture<'a, Result<Self, StreamError>> {
         Box::pin(async move {
             settings.check().map_err(StreamError::Folder)?;
             let folder = folder::inspect(env).await?;
@@ -30,7 +30,7 @@ impl Streams {
                 StreamManager::format(env, &settings, &space).await?;
                 folder::finish(env).await?;
             }
-            let is_kept_twice = folder != Folder::Older;
+            let is_kept_twice = folder.is_kept_twice();
             let listed = StreamManager::read(env, is_kept_twice).await?;
             for place in &listed.damaged {
                 tracing::warn!(
@@ -53,7 +53,7 @@ impl Streams {
                     }
                     mended => mended?,
                 },
-                Folder::Older => {
+                Folder::Older { .. } => {
                     // From here on journal and log hold what programs of the older format would misread.
                     let given_up = space.given_up();
                     match folder::raise(env).await {
@@ -68,10 +68,11 @@ impl Streams {
             let node = ExtentNode::start(env, &settings, recovered, space.clone()).await?;
             let manager = Arc::new(StreamManager::start(env, &settings, listed, next_extent, &space).await?);
             let rolling = Arc::new(tokio::sync::Mutex::default());
-            let collecting = Default::default();
+            let (collecting, joined) = Default::default();
             let scrub = Arc::new(Scrub::default());
             let rolls = Rolls::start(&*env.spawner, node.clone(), manager.clone(), rolling.clone())?;
-            let streams = Streams { node, manager, settings, scrub, space, rolling, rolls, collecting };
+            let streams =
+                LocalStreams { node, manager, settings, scrub, space, rolling, rolls, collecting, joined };
             match streams.reconcile(has_losses).await {
                 Err(StreamError::DiskFull) => {
                     tracing::info!("the disk is full: not all that was left to be removed could be");
@@ -93,7 +94,7 @@ impl Streams {
                     .spawn_background("space", Box::pin(task))
                     .map_err(StreamError::no_thread("space"))?;
             }
-            Ok(Arc::new(streams))
+            Ok(streams)
         })
     }
 
@@ -126,7 +127,8 @@ impl Streams {
                 .stat(extent)
                 .map_err(|_| StreamError::Corrupt(format!("extent {extent} is missing")))?;
             if info.sealed.is_none() && stat.frozen {
-                let seal = Command::Seal { extent, sealed: stat.sealed() };
+                let stream = self.manager.with(|state| state.listed_by(extent));
+                let seal = Command::Seal { stream, extent, sealed: stat.sealed() };
                 note(self.manager.multi_modify(vec![seal]).await)?;
             }
         }

@@ -3,7 +3,7 @@
 //!
 //! What always holds: the variables are read once, when the settings are made; a password is not printed.
 
-use super::super::account::endpoint::{Endpoint, Origin};
+use crate::endpoint::{Endpoint, Origin};
 use hyper::Uri;
 use hyper::header::HeaderValue;
 use hyper_util::client::proxy::matcher::Matcher;
@@ -18,10 +18,11 @@ pub struct Proxies {
 
 /// The proxy of a request.
 #[derive(Clone, Debug)]
-pub(crate) struct Proxy {
-    pub(crate) origin: Origin,
+pub struct Proxy {
+    /// Where it is.
+    pub origin: Origin,
     /// Its `Proxy-Authorization`, if it needs one.
-    pub(crate) authorization: Option<HeaderValue>,
+    pub authorization: Option<HeaderValue>,
 }
 
 impl Proxies {
@@ -42,7 +43,7 @@ impl Proxies {
     }
 
     /// The proxy for that endpoint; an error says why it can't be used.
-    pub(crate) fn of(&self, endpoint: &Endpoint) -> Result<Option<Proxy>, String> {
+    pub fn of(&self, endpoint: &Endpoint) -> Result<Option<Proxy>, String> {
         let uri: Uri = match endpoint.url().parse() {
             Ok(uri) => uri,
             Err(_) => return Ok(None),

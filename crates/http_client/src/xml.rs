@@ -13,29 +13,31 @@ const DEPTH_MAX: usize = 16;
 
 /// An element: its name without prefix, its text and its children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Element {
-    pub(crate) name: String,
+pub struct Element {
+    /// Without a prefix.
+    pub name: String,
     /// All text directly inside, as it stands.
-    pub(crate) text: String,
-    pub(crate) children: Vec<Element>,
+    pub text: String,
+    /// In the order of the document.
+    pub children: Vec<Element>,
     /// It says of itself that its text is percent-encoded.
-    pub(crate) is_encoded: bool,
+    pub is_encoded: bool,
 }
 
 impl Element {
     /// The first child of that name, in any case.
-    pub(crate) fn child(&self, name: &str) -> Option<&Element> {
+    pub fn child(&self, name: &str) -> Option<&Element> {
         self.children.iter().find(|child| child.name.eq_ignore_ascii_case(name))
     }
 
     /// The text of the first child of that name; empty without one.
-    pub(crate) fn text_of(&self, name: &str) -> &str {
+    pub fn text_of(&self, name: &str) -> &str {
         self.child(name).map_or("", |child| child.text.as_str())
     }
 }
 
 /// Reads a document; an error says why it can't be read.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Element, String> {
+pub fn parse(bytes: &[u8]) -> Result<Element, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     let mut reader = Reader::from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
     let mut open: Vec<Element> = Vec::new();
@@ -101,14 +103,14 @@ fn element(start: &BytesStart<'_>) -> Element {
 }
 
 /// Whether XML 1.0 can hold the text.
-pub(crate) fn can_hold(text: &str) -> bool {
+pub fn can_hold(text: &str) -> bool {
     text.chars().all(|character| {
         matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
     })
 }
 
 /// The text between tags. A carriage return would be read as a line feed, so it becomes a reference, too.
-pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+pub fn escaped(text: &str) -> Cow<'_, str> {
     partial_escape(text)
 }
 

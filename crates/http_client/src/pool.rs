@@ -5,12 +5,12 @@
 //! permits. A connection is lent to one request at a time, and is kept only if its answer was read to the
 //! end.
 
-use super::dial::{DialError, Dialer};
-use super::proxy::Proxy;
-use super::time_out::within;
-use crate::account::endpoint::Endpoint;
-use crate::settings::Settings;
+use crate::dial::{DialError, Dialer};
+use crate::endpoint::Endpoint;
+use crate::proxy::Proxy;
+use crate::settings::ConnectionSettings;
 use crate::surroundings::Surroundings;
+use crate::time_out::within;
 use base::Socket;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -26,15 +26,18 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Connections to one endpoint.
-pub(crate) struct Pool {
-    pub(crate) endpoint: Endpoint,
+pub struct Pool {
+    /// Where the connections go.
+    pub endpoint: Endpoint,
     /// The `Host` header; none if the endpoint's can't be one.
-    pub(crate) host: Option<HeaderValue>,
+    pub host: Option<HeaderValue>,
     /// The endpoint's proxy, which stays the same, or why it can't be used.
     proxy: Result<Option<Proxy>, String>,
     dialer: Arc<Dialer>,
-    pub(super) surroundings: Surroundings,
-    pub(super) settings: Settings,
+    /// Clock and tasks.
+    pub surroundings: Surroundings,
+    /// Bounds.
+    pub settings: ConnectionSettings,
     permits: Arc<Semaphore>,
     /// The one that was used last is at the end. Never more than permits.
     idle: Mutex<Vec<Idle>>,
@@ -46,7 +49,7 @@ struct Idle {
 }
 
 /// A connection that one request has; dropped, it is closed.
-pub(crate) struct Lease {
+pub struct Lease {
     pool: Arc<Pool>,
     sender: SendRequest<Full<Bytes>>,
     _permit: OwnedSemaphorePermit,
@@ -54,7 +57,7 @@ pub(crate) struct Lease {
 
 impl Lease {
     /// The answer was read to its end: the next request may have the connection.
-    pub(crate) fn put_back(self) {
+    pub fn put_back(self) {
         if !self.sender.is_closed() {
             let since = self.pool.surroundings.clock.monotonic();
             self.pool.idle.lock().push(Idle { sender: self.sender, since });
@@ -64,15 +67,18 @@ impl Lease {
 
 /// An attempt that brought no answer.
 #[derive(Debug)]
-pub(crate) struct NoAnswer {
-    pub(crate) outcome: Outcome,
-    pub(crate) what: String,
+pub struct NoAnswer {
+    /// What may have become of it.
+    pub outcome: Outcome,
+    /// What is wrong, for people.
+    pub what: String,
     /// Another attempt would end the same way.
-    pub(crate) is_final: bool,
+    pub is_final: bool,
 }
 
 impl NoAnswer {
-    pub(super) fn unsent(what: String) -> Self {
+    /// Nothing of the request has left this process.
+    pub fn unsent(what: String) -> Self {
         NoAnswer { outcome: Outcome::Unsent, what, is_final: false }
     }
 }
@@ -84,11 +90,12 @@ impl From<DialError> for NoAnswer {
 }
 
 impl Pool {
-    pub(crate) fn new(
+    /// No connection yet.
+    pub fn new(
         endpoint: Endpoint,
         dialer: Arc<Dialer>,
         surroundings: Surroundings,
-        settings: Settings,
+        settings: ConnectionSettings,
     ) -> Arc<Self> {
         let permits = Arc::new(Semaphore::new(settings.connections_max.max(1)));
         let host = HeaderValue::from_str(&endpoint.authority).ok();
@@ -98,7 +105,7 @@ impl Pool {
     }
 
     /// The proxy of plain requests, which name the whole address to it.
-    pub(crate) fn plain_proxy(&self) -> Result<Option<&Proxy>, NoAnswer> {
+    pub fn plain_proxy(&self) -> Result<Option<&Proxy>, NoAnswer> {
         Ok(self.proxy()?.filter(|_| !self.endpoint.origin.is_tls))
     }
 
@@ -110,7 +117,7 @@ impl Pool {
     }
 
     /// Sends the request and waits for the head of its answer, at most `answer_for`.
-    pub(crate) async fn exchange(
+    pub async fn exchange(
         self: &Arc<Self>,
         mut request: Request<Full<Bytes>>,
         answer_for: Duration,
@@ -145,8 +152,8 @@ impl Pool {
     }
 
     /// What a connection needs; waits until there is one to be had.
-    pub(super) async fn permit(&self) -> Result<OwnedSemaphorePermit, NoAnswer> {
-        let (clock, wait_for) = (&*self.surroundings.clock, self.settings.attempt_for);
+    pub async fn permit(&self) -> Result<OwnedSemaphorePermit, NoAnswer> {
+        let (clock, wait_for) = (&*self.surroundings.clock, self.settings.permit_for);
         match within(clock, wait_for, self.permits.clone().acquire_owned()).await {
             Some(Ok(permit)) => Ok(permit),
             _ => {
@@ -174,7 +181,7 @@ impl Pool {
     }
 
     /// A new socket, which a caller with a permit may have.
-    pub(super) async fn dial(&self) -> Result<Box<dyn Socket>, NoAnswer> {
+    pub async fn dial(&self) -> Result<Box<dyn Socket>, NoAnswer> {
         let (clock, connect_for) = (&*self.surroundings.clock, self.settings.connect_for);
         match within(clock, connect_for, self.dialer.dial(&self.endpoint, self.proxy()?)).await {
             Some(socket) => Ok(socket?),
@@ -196,13 +203,13 @@ impl Pool {
         let connection = async move {
             let _ = connection.await;
         };
-        self.surroundings.spawner.spawn("storage client connection", Box::pin(connection));
+        self.surroundings.spawner.spawn("connection of a client", Box::pin(connection));
         Ok(Lease { pool: self.clone(), sender, _permit: permit })
     }
 }
 
 /// An error's text with those of its causes, of which hyper's own texts have none.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+pub fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

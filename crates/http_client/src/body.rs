@@ -3,8 +3,8 @@
 //! What always holds: once its end was seen, its connection serves the next request; a part that does not
 //! come in time is an error; nothing but the part at hand is kept.
 
-use super::pool::{Lease, with_causes};
-use super::time_out::within;
+use crate::pool::{Lease, with_causes};
+use crate::time_out::within;
 use base::Clock;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A body, and the connection that it comes on.
-pub(crate) struct AnswerBody {
+pub struct AnswerBody {
     incoming: Incoming,
     lease: Option<Lease>,
     clock: Arc<dyn Clock>,
@@ -23,13 +23,16 @@ pub(crate) struct AnswerBody {
 
 /// A body that ended too early.
 #[derive(Debug)]
-pub(crate) struct BrokenBody {
-    pub(crate) outcome: Outcome,
-    pub(crate) what: String,
+pub struct BrokenBody {
+    /// What may have become of the request.
+    pub outcome: Outcome,
+    /// What is wrong, for people.
+    pub what: String,
 }
 
 impl AnswerBody {
-    pub(crate) fn new(incoming: Incoming, lease: Lease, clock: Arc<dyn Clock>, part_for: Duration) -> Self {
+    /// A body that comes on that connection; each part within `part_for`.
+    pub fn new(incoming: Incoming, lease: Lease, clock: Arc<dyn Clock>, part_for: Duration) -> Self {
         let mut body = AnswerBody { incoming, lease: Some(lease), clock, part_for };
         if body.incoming.is_end_stream() {
             body.end();
@@ -38,7 +41,7 @@ impl AnswerBody {
     }
 
     /// The next part; none at the end.
-    pub(crate) async fn part(&mut self) -> Result<Option<Bytes>, BrokenBody> {
+    pub async fn part(&mut self) -> Result<Option<Bytes>, BrokenBody> {
         loop {
             if self.lease.is_none() {
                 return Ok(None);
@@ -72,7 +75,7 @@ impl AnswerBody {
     }
 
     /// All of it, at most `size_max` bytes; none is a longer one.
-    pub(crate) async fn whole(mut self, size_max: usize) -> Result<Option<Bytes>, BrokenBody> {
+    pub async fn whole(mut self, size_max: usize) -> Result<Option<Bytes>, BrokenBody> {
         let Some(first) = self.part().await? else { return Ok(Some(Bytes::new())) };
         let Some(second) = self.part().await? else { return Ok((first.len() <= size_max).then_some(first)) };
         let mut whole = BytesMut::from(&first[..]);

@@ -1,24 +1,28 @@
 //! Changes several streams' extent lists in one durable step, and removes extents that no stream lists any
 //! more.
 
-use super::StreamChange;
-use super::Streams;
+use super::LocalStreams;
 use crate::error::StreamError;
-use crate::ids::StreamName;
+use crate::owner::OwnedStream;
 use crate::stream_manager::Command;
+use crate::streams::StreamChange;
 use base::BoxFuture;
 use futures_util::future::try_join_all;
-use std::collections::BTreeSet;
 
-impl Streams {
+impl LocalStreams {
     /// Changes several streams' extent lists in one durable step, or not at all.
-    pub fn multi_modify<'a>(&'a self, changes: &'a [StreamChange]) -> BoxFuture<'a, Result<(), StreamError>> {
+    pub(crate) fn multi_modify<'a>(
+        &'a self,
+        changes: &'a [StreamChange],
+    ) -> BoxFuture<'a, Result<(), StreamError>> {
         Box::pin(async move {
             let mut commands = Vec::with_capacity(changes.len());
             let mut deletes = false;
             {
                 let _rolling = self.rolling.lock().await;
-                let shared: BTreeSet<&StreamName> = changes.iter().filter_map(shared_stream).collect();
+                let mut shared: Vec<&OwnedStream> = changes.iter().filter_map(shared_stream).collect();
+                shared.sort_by(|a, b| a.name.cmp(&b.name));
+                shared.dedup();
                 for seal in try_join_all(shared.into_iter().map(|stream| self.seal_tail(stream))).await? {
                     commands.extend(seal);
                 }
@@ -37,11 +41,13 @@ impl Streams {
                             Command::Unlist { stream: stream.clone(), extents: extents.clone() }
                         }
                         StreamChange::Share { from, to } => {
-                            let extents = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
+                            let extents =
+                                self.manager.extents(&from.name)?.into_iter().map(|(extent, _)| extent);
                             Command::Share { from: from.clone(), to: to.clone(), extents: extents.collect() }
                         }
                         StreamChange::ShareSome { from, to, extents: shared } => {
-                            let listed = self.manager.extents(from)?.into_iter().map(|(extent, _)| extent);
+                            let listed =
+                                self.manager.extents(&from.name)?.into_iter().map(|(extent, _)| extent);
                             let extents = listed.filter(|extent| shared.contains(extent)).collect();
                             Command::Share { from: from.clone(), to: to.clone(), extents }
                         }
@@ -56,18 +62,17 @@ impl Streams {
 
     /// Freezes the stream's last extent and returns the command that records it at the manager; `None` if it
     /// takes no appends anyway.
-    pub(super) async fn seal_tail(&self, stream: &StreamName) -> Result<Option<Command>, StreamError> {
-        let Some(extent) = self.manager.with(|state| state.open_tail(stream))? else { return Ok(None) };
-        // The caller owns the stream, perhaps with a later epoch than the manager has seen: on a full disk a
-        // range goes on with the highest one of its streams.
-        let epoch = self.epoch(stream)?.max(self.node.stat(extent)?.epoch);
-        let sealed = self.node.fence(extent, epoch, true).await?.sealed();
-        Ok(Some(Command::Seal { extent, sealed }))
+    pub(super) async fn seal_tail(&self, stream: &OwnedStream) -> Result<Option<Command>, StreamError> {
+        // A former owner's seal would be refused by the manager, but the extent would be frozen by then.
+        let tail = self.manager.with(|state| state.tail_for(&stream.name, stream.owner))?;
+        let Some(extent) = tail else { return Ok(None) };
+        let sealed = self.node.fence(extent, stream.owner, true).await?.sealed();
+        Ok(Some(Command::Seal { stream: Some(stream.clone()), extent, sealed }))
     }
 
     /// Removes extents that no stream lists and that stayed because their removal was refused, by a full disk
     /// perhaps. To be called from time to time.
-    pub fn collect_left<'a>(&'a self) -> BoxFuture<'a, Result<(), StreamError>> {
+    pub(crate) fn collect_left<'a>(&'a self) -> BoxFuture<'a, Result<(), StreamError>> {
         Box::pin(async move { self.collect().await })
     }
 
@@ -96,7 +101,7 @@ impl Streams {
 }
 
 /// The stream whose extents a change shares.
-fn shared_stream(change: &StreamChange) -> Option<&StreamName> {
+fn shared_stream(change: &StreamChange) -> Option<&OwnedStream> {
     match change {
         StreamChange::Share { from, .. } | StreamChange::ShareSome { from, .. } => Some(from),
         StreamChange::Create(_)

@@ -1,0 +1,60 @@
+//! The rules over a real store, if one is named:
+//!
+//! ```text
+//! LARIMAR_TEST_S3_BUCKET=bucket LARIMAR_TEST_S3_ENDPOINT=http://127.0.0.1:8000 \
+//!   AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=… cargo test -p stamp_stores -- --ignored real_s3
+//! ```
+
+use crate::object_rules;
+use base::system::{SystemClock, SystemRandom, TokioSpawner};
+use stamp_stores::{ObjectStoreSettings, RequestKind, StoreSurroundings, open_object_store};
+use stamp_streams::{StampSettings, Surroundings, probe};
+use std::sync::Arc;
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a bucket: LARIMAR_TEST_S3_BUCKET, LARIMAR_TEST_S3_ENDPOINT and credentials"]
+async fn a_real_bucket_keeps_the_rules() {
+    let surroundings = StoreSurroundings::system();
+    let variable = |name: &str| surroundings.variables.get(name).cloned();
+    let bucket = variable("LARIMAR_TEST_S3_BUCKET").expect("LARIMAR_TEST_S3_BUCKET is set");
+    let settings = ObjectStoreSettings {
+        endpoint: variable("LARIMAR_TEST_S3_ENDPOINT"),
+        region: variable("LARIMAR_TEST_S3_REGION"),
+        ca_file: variable("LARIMAR_TEST_S3_CA_FILE"),
+        ..ObjectStoreSettings::default()
+    };
+    let run = format!("test-{:016x}", base::Random::next_u64(&SystemRandom::new()));
+    let url = format!("s3://{bucket}/{run}");
+    let opened = open_object_store(&url, &settings, &surroundings).await.expect("a store");
+    for warning in opened.check_first_start().await.expect("a fit bucket") {
+        println!("warning: {warning}");
+    }
+    let process = Surroundings {
+        clock: Arc::new(SystemClock::new()),
+        random: Arc::new(SystemRandom::new()),
+        spawner: Arc::new(TokioSpawner::current()),
+        objects: opened.store.clone(),
+        keys: Arc::new(crate::keys::HostKeys {
+            store: Arc::new(crate::keys::SimKeys::new(stamp::StampId(1), false)),
+            link: crate::calm_link(),
+        }),
+        settings: Arc::new(StampSettings::new(stamp::StampId(1))),
+    };
+    probe(&process).await.expect("a store that creates once");
+    object_rules::hold(opened.store.clone(), "rules").await;
+    for kind in [RequestKind::Create, RequestKind::Read, RequestKind::List, RequestKind::Delete] {
+        let reading = opened.counts.reading(kind);
+        println!("{}: {reading:?}", kind.label());
+    }
+    let mut after: Option<String> = None;
+    loop {
+        let page = opened.store.list("", after.as_deref()).await.expect("a page");
+        for name in &page.names {
+            opened.store.delete(name).await.expect("a deletion");
+        }
+        after = page.names.last().cloned();
+        if !page.has_more {
+            break;
+        }
+    }
+}

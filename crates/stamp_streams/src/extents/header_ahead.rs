@@ -1,0 +1,64 @@
+//! Headers of an extent's parts, read side by side before a walk asks for them one after the other.
+//!
+//! A walk from the beginning of an extent of a thousand parts would wait for a thousand answers. What a
+//! listing names is read ahead; the listing is a hint only: the walk computes the next name by itself, and
+//! what was not read ahead is read then. What always holds: only headers that are there are read ahead; that
+//! something is not there is never taken from here.
+
+use crate::surroundings::Surroundings;
+use futures_util::StreamExt;
+use futures_util::stream;
+use stamp::{ExtentName, Found};
+use std::collections::BTreeMap;
+
+/// Headers that are read at a time.
+const READS_AT_ONCE_MAX: usize = 32;
+/// Headers that are held at a time.
+const HELD_COUNT_MAX: usize = 1024;
+
+/// Headers that were read ahead.
+#[derive(Default)]
+pub(crate) struct HeadersAhead {
+    /// Offsets that a listing named and that are not read yet, the next one last; none before the listing.
+    listed: Option<Vec<u64>>,
+    held: BTreeMap<u64, Found>,
+}
+
+impl HeadersAhead {
+    /// The header at `offset`, behind which the walk asks for the next one.
+    pub(crate) async fn read(
+        &mut self,
+        surroundings: &Surroundings,
+        extent: ExtentName,
+        offset: u64,
+    ) -> Found {
+        // Most tails are empty or short: the first header is read without a listing.
+        if offset > 0 && self.held.is_empty() {
+            self.fill(surroundings, extent, offset).await;
+        }
+        match self.held.remove(&offset) {
+            Some(found) => found,
+            None => surroundings.read_header(extent, offset).await,
+        }
+    }
+
+    async fn fill(&mut self, surroundings: &Surroundings, extent: ExtentName, from: u64) {
+        if self.listed.is_none() {
+            // Without a listing the walk goes on alone.
+            let mut offsets = surroundings.list_offsets(extent).await.unwrap_or_default();
+            offsets.sort_unstable_by(|a, b| b.cmp(a));
+            self.listed = Some(offsets);
+        }
+        let Some(listed) = &mut self.listed else { return };
+        while listed.last().is_some_and(|offset| *offset < from) {
+            listed.pop();
+        }
+        let next = listed.split_off(listed.len().saturating_sub(HELD_COUNT_MAX));
+        let reads = next
+            .into_iter()
+            .rev()
+            .map(|offset| async move { (offset, surroundings.read_header(extent, offset).await) });
+        let read: Vec<_> = stream::iter(reads).buffered(READS_AT_ONCE_MAX).collect().await;
+        self.held.extend(read.into_iter().filter(|(_, found)| matches!(found, Found::Header(_))));
+    }
+}

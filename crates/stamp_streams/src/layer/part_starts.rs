@@ -1,0 +1,237 @@
+//! Where the parts of extents begin: a block's place names an offset in its extent, an object is named after
+//! the offset of its part.
+//!
+//! Of an extent that is open in this process the writer knows it; of a sealed one the seal's body says it. An
+//! extent of more parts than a seal lists is walked once. What always holds: starts are those of an unbroken
+//! chain from 0 to the extent's recorded length; at most [`KEPT_STARTS_MAX`] are kept.
+
+use crate::error::StampError;
+use crate::extents::header_ahead::HeadersAhead;
+use crate::extents::parts::ReadPart;
+use crate::surroundings::Surroundings;
+use parking_lot::Mutex;
+use stamp::{ExtentLoad, ExtentName, Found, PartKind, StoredError, parse_seal_body};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Starts that are kept, 8 bytes each.
+pub(super) const KEPT_STARTS_MAX: usize = 4 << 20;
+
+/// Where an extent's parts begin, and where the last one ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Starts {
+    starts: Vec<u64>,
+    end: u64,
+}
+
+impl Starts {
+    /// Of parts of these lengths.
+    pub(super) fn of(lengths: &[u64]) -> Option<Self> {
+        let mut end: u64 = 0;
+        let mut starts = Vec::with_capacity(lengths.len());
+        for length in lengths {
+            starts.push(end);
+            end = end.checked_add(*length)?;
+        }
+        Some(Starts { starts, end })
+    }
+
+    /// The part that has the byte at `offset`: where it begins and ends.
+    pub(super) fn part_at(&self, offset: u64) -> Option<(u64, u64)> {
+        if offset >= self.end {
+            return None;
+        }
+        let behind = self.starts.partition_point(|start| *start <= offset);
+        let start = *self.starts.get(behind.checked_sub(1)?)?;
+        Some((start, self.starts.get(behind).copied().unwrap_or(self.end)))
+    }
+
+    /// Begins and ends of the parts from the one that has `offset` on.
+    pub(super) fn parts_from(&self, offset: u64) -> Vec<(u64, u64)> {
+        let ends = self.starts.iter().skip(1).copied().chain([self.end]);
+        self.starts.iter().copied().zip(ends).filter(|(_, end)| *end > offset).collect()
+    }
+
+    /// Where the last part ends.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+}
+
+#[derive(Default)]
+struct Kept {
+    /// Starts of parts that were pushed to extents which are open, or were when this process pushed them: one
+    /// extent a stream and as many parts as a seal lists.
+    open: HashMap<ExtentName, Vec<u64>>,
+    extents: HashMap<ExtentName, (u64, Arc<Starts>)>,
+    count: usize,
+    uses: u64,
+}
+
+/// The starts of sealed extents, those that were used last.
+#[derive(Default)]
+pub(super) struct PartStarts(Mutex<Kept>);
+
+impl PartStarts {
+    /// The starts of a sealed extent of this length.
+    pub(super) async fn sealed(
+        &self,
+        surroundings: &Surroundings,
+        extent: ExtentName,
+        length: u64,
+        may_go_on: impl Fn() -> bool,
+    ) -> Result<Arc<Starts>, StampError> {
+        if let Some(starts) = self.kept(extent) {
+            return Ok(starts);
+        }
+        let own = self.0.lock().open.remove(&extent);
+        let starts = match own {
+            // What was pushed and not acknowledged would have stopped the range.
+            Some(starts) => Arc::new(Starts { starts, end: length }),
+            None => Arc::new(read_starts(surroundings, extent, length, may_go_on).await?),
+        };
+        self.keep(extent, starts.clone());
+        Ok(starts)
+    }
+
+    /// A part of an open extent was given its place.
+    pub(super) fn appended(&self, extent: ExtentName, start: u64) {
+        let mut kept = self.0.lock();
+        let starts = kept.open.entry(extent).or_default();
+        // Whoever gave out places in order may come here in another.
+        let at = starts.partition_point(|other| *other < start);
+        starts.insert(at, start);
+    }
+
+    /// The part of an open extent that has the byte at `offset`, which was acknowledged. The end may be that
+    /// of a later part.
+    pub(super) fn open_part_at(&self, extent: ExtentName, offset: u64) -> Option<(u64, u64)> {
+        let kept = self.0.lock();
+        let starts = kept.open.get(&extent)?;
+        let behind = starts.partition_point(|start| *start <= offset);
+        let start = *starts.get(behind.checked_sub(1)?)?;
+        Some((start, starts.get(behind).copied().unwrap_or(u64::MAX)))
+    }
+
+    /// The parts of an open extent up to `end`, where what is acknowledged ends.
+    pub(super) fn open(&self, extent: ExtentName, end: u64) -> Starts {
+        let kept = self.0.lock();
+        let starts = kept.open.get(&extent).map(Vec::as_slice).unwrap_or_default();
+        Starts { starts: starts.iter().copied().filter(|start| *start < end).collect(), end }
+    }
+
+    fn kept(&self, extent: ExtentName) -> Option<Arc<Starts>> {
+        let mut kept = self.0.lock();
+        kept.uses += 1;
+        let now = kept.uses;
+        let (used, starts) = kept.extents.get_mut(&extent)?;
+        *used = now;
+        Some(starts.clone())
+    }
+
+    fn keep(&self, extent: ExtentName, starts: Arc<Starts>) {
+        let mut kept = self.0.lock();
+        kept.uses += 1;
+        let now = kept.uses;
+        kept.count += starts.starts.len();
+        if let Some((_, before)) = kept.extents.insert(extent, (now, starts)) {
+            kept.count -= before.starts.len();
+        }
+        while kept.count > KEPT_STARTS_MAX && kept.extents.len() > 1 {
+            let oldest = kept.extents.iter().min_by_key(|(_, (used, _))| *used).map(|(extent, _)| *extent);
+            let Some((_, dropped)) = oldest.and_then(|extent| kept.extents.remove(&extent)) else { break };
+            kept.count -= dropped.starts.len();
+        }
+    }
+}
+
+/// Reads where the parts of a sealed extent begin: from its seal, or from one header after the other.
+async fn read_starts(
+    surroundings: &Surroundings,
+    extent: ExtentName,
+    length: u64,
+    may_go_on: impl Fn() -> bool,
+) -> Result<Starts, StampError> {
+    let mut back_off = surroundings.back_off();
+    let what = format!("the seal of extent {extent} at {length}");
+    loop {
+        if !may_go_on() {
+            return Err(StampError::LeaseEnded);
+        }
+        match surroundings.read_part(extent, length).await {
+            ReadPart::There(header, body) if header.kind == PartKind::Seal => {
+                let Some(lengths) = parse_seal_body(&body, &what)? else { break };
+                let starts = Starts::of(&lengths).filter(|starts| starts.end() == length);
+                let why = || "the parts that it lists do not end there".to_owned();
+                return starts.ok_or_else(|| StoredError::Malformed { what, why: why() }.into());
+            }
+            // An extent that its owner closed alone has no seal there yet, and may have parts behind its end.
+            ReadPart::There(..) | ReadPart::Not(Found::NotThere) => break,
+            ReadPart::Not(Found::Damaged(error)) => return Err(error.into()),
+            ReadPart::Not(_) => back_off.wait().await,
+        }
+    }
+    walk(surroundings, extent, length, may_go_on).await
+}
+
+async fn walk(
+    surroundings: &Surroundings,
+    extent: ExtentName,
+    length: u64,
+    may_go_on: impl Fn() -> bool,
+) -> Result<Starts, StampError> {
+    let mut load = ExtentLoad::new(extent, length);
+    let (mut ahead, mut lengths) = (HeadersAhead::default(), Vec::new());
+    let mut back_off = surroundings.back_off();
+    while let Some(offset) = load.next_offset() {
+        if !may_go_on() {
+            return Err(StampError::LeaseEnded);
+        }
+        match load.found(ahead.read(surroundings, extent, offset).await)? {
+            Some(header) => lengths.push(header.body_length),
+            None => back_off.wait().await,
+        }
+    }
+    let why = || "its parts end behind every offset".to_owned();
+    let what = || format!("extent {extent}");
+    Starts::of(&lengths).ok_or_else(|| StoredError::Malformed { what: what(), why: why() }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stamp::Incarnation;
+
+    #[test]
+    fn each_offset_lies_in_one_part() {
+        let starts = Starts::of(&[10, 5, 1]).unwrap();
+        for (offset, part) in [
+            (0, Some((0, 10))),
+            (9, Some((0, 10))),
+            (10, Some((10, 15))),
+            (14, Some((10, 15))),
+            (15, Some((15, 16))),
+            (16, None),
+        ] {
+            assert_eq!(starts.part_at(offset), part, "{offset}");
+        }
+        assert_eq!(starts.parts_from(12), [(10, 15), (15, 16)]);
+        assert_eq!(starts.parts_from(16), []);
+        assert_eq!(Starts::of(&[]).unwrap().part_at(0), None);
+        assert_eq!(Starts::of(&[u64::MAX, 1]), None);
+    }
+
+    #[test]
+    fn no_more_are_kept_than_the_bound_says() {
+        let kept = PartStarts::default();
+        let large = Arc::new(Starts { starts: vec![0; KEPT_STARTS_MAX / 3], end: 1 });
+        let name = |counter| ExtentName::new(Incarnation(1), counter);
+        for counter in 0..3 {
+            kept.keep(name(counter), large.clone());
+        }
+        assert!(kept.kept(name(0)).is_some());
+        kept.keep(name(3), large.clone());
+        let there: Vec<_> = (0..4).map(|counter| kept.kept(name(counter)).is_some()).collect();
+        assert_eq!(there, [true, false, true, true], "the one that was not used for longest goes");
+    }
+}

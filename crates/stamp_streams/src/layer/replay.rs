@@ -1,0 +1,182 @@
+//! A stream from a place to its present end, parts read ahead.
+//!
+//! What always holds: parts come in order, each with the right checksum and length; at most
+//! [`PARTS_AHEAD_MAX`] parts and, unless one alone is larger, [`READ_AHEAD_SIZE_BYTES`] are under way.
+
+use crate::error::StampError;
+use crate::extents::parts::ReadPart;
+use crate::layer::part_starts::Starts;
+use crate::layer::stamp_layer::{Held, of_stamp};
+use base::BoxFuture;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
+use stamp::{ExtentName, Found, PartKind, StoredError};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use stream::{Location, ReplayBlocks, StreamError, StreamName, step_over_block, verify_block};
+
+/// Parts that are read ahead.
+const PARTS_AHEAD_MAX: usize = 16;
+/// Their bytes.
+const READ_AHEAD_SIZE_BYTES: u64 = 32 << 20;
+
+/// A part to be read.
+#[derive(Clone, Copy)]
+struct PartToRead {
+    extent: ExtentName,
+    start: u64,
+    end: u64,
+}
+
+type PartRead = (PartToRead, Result<Bytes, StampError>);
+
+/// Reads the blocks of a stream.
+pub(super) struct StampReplay {
+    held: Arc<Held>,
+    /// Extents not begun, with their lengths.
+    extents: VecDeque<(ExtentName, Option<u64>)>,
+    /// Blocks of this extent before this offset are passed over.
+    skipped: Option<(ExtentName, u64)>,
+    parts: VecDeque<PartToRead>,
+    ahead: FuturesOrdered<BoxFuture<'static, PartRead>>,
+    ahead_size: u64,
+    /// The part whose blocks are being shown, and how much of it was.
+    current: Option<(PartToRead, Bytes, usize)>,
+}
+
+impl StampReplay {
+    /// Reads `stream` from the block at `from`, or from its start.
+    pub(super) fn new(
+        held: Arc<Held>,
+        stream: &StreamName,
+        from: Option<Location>,
+    ) -> Result<Self, StreamError> {
+        let mut extents: VecDeque<_> = held.extents(stream)?.into();
+        let mut skipped = None;
+        if let Some(from) = from {
+            while extents.front().is_some_and(|(extent, _)| extent.short() != from.extent) {
+                extents.pop_front();
+            }
+            let (first, _) = extents.front().ok_or(StreamError::NoExtent(from.extent))?;
+            skipped = Some((*first, from.offset));
+        }
+        Ok(StampReplay {
+            held,
+            extents,
+            skipped,
+            parts: VecDeque::new(),
+            ahead: FuturesOrdered::new(),
+            ahead_size: 0,
+            current: None,
+        })
+    }
+
+    /// Has as much read ahead as is allowed.
+    async fn read_ahead(&mut self) -> Result<(), StreamError> {
+        loop {
+            if self.parts.is_empty() && !self.begin_extent().await? {
+                return Ok(());
+            }
+            let Some(part) = self.parts.front().copied() else { continue };
+            let size = part.end - part.start;
+            let is_full =
+                self.ahead.len() >= PARTS_AHEAD_MAX || self.ahead_size + size > READ_AHEAD_SIZE_BYTES;
+            if is_full && !self.ahead.is_empty() {
+                return Ok(());
+            }
+            self.parts.pop_front();
+            self.ahead_size += size;
+            let held = self.held.clone();
+            self.ahead.push_back(Box::pin(async move { (part, held.read_whole(part).await) }));
+        }
+    }
+
+    /// The next extent's parts; false: there is none.
+    async fn begin_extent(&mut self) -> Result<bool, StreamError> {
+        let Some((extent, length)) = self.extents.pop_front() else { return Ok(false) };
+        let from = self.skipped.filter(|(skipped, _)| *skipped == extent).map_or(0, |(_, from)| from);
+        let held = &self.held;
+        let starts = match length {
+            Some(0) => return Ok(true),
+            Some(length) => {
+                let surroundings = held.range.surroundings();
+                let starts = held.starts.sealed(surroundings, extent, length, || held.may_go_on());
+                starts.await.map_err(of_stamp)?
+            }
+            None => Arc::new(held.starts.open(extent, held.open_length(extent))),
+        };
+        let parts = Starts::parts_from(&starts, from);
+        self.parts.extend(parts.into_iter().map(|(start, end)| PartToRead { extent, start, end }));
+        Ok(true)
+    }
+
+    fn block_of(part: PartToRead, body: &Bytes, at: usize) -> Result<(Location, Bytes, usize), StreamError> {
+        let offset = part.start + at as u64;
+        let extent = part.extent.short();
+        let (size, _) = step_over_block(&body[at..], extent, offset)?;
+        let len = (size - stream::BLOCK_HEADER_SIZE) as u32;
+        let location = Location { extent, offset, len };
+        let payload = verify_block(&body.slice(at..at + size), location)?;
+        Ok((location, payload, at + size))
+    }
+
+    async fn next_block(&mut self) -> Result<Option<(Location, Bytes)>, StreamError> {
+        loop {
+            if let Some((part, body, at)) = &mut self.current {
+                if *at < body.len() {
+                    let (location, payload, behind) = Self::block_of(*part, body, *at)?;
+                    *at = behind;
+                    let extent = part.extent;
+                    if self.skipped.is_some_and(|(of, from)| of == extent && location.offset < from) {
+                        continue;
+                    }
+                    return Ok(Some((location, payload)));
+                }
+                self.current = None;
+            }
+            self.read_ahead().await?;
+            let Some((part, read)) = self.ahead.next().await else { return Ok(None) };
+            self.ahead_size -= part.end - part.start;
+            self.current = Some((part, read.map_err(of_stamp)?, 0));
+        }
+    }
+}
+
+impl ReplayBlocks for StampReplay {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<(Location, Bytes)>, StreamError>> {
+        Box::pin(self.next_block())
+    }
+}
+
+impl Held {
+    /// The body of a part that must be there.
+    async fn read_whole(&self, part: PartToRead) -> Result<Bytes, StampError> {
+        let surroundings = self.range.surroundings();
+        let mut back_off = surroundings.back_off();
+        let what = || format!("part at {} of extent {}", part.start, part.extent);
+        loop {
+            if !self.may_go_on() {
+                return Err(StampError::LeaseEnded);
+            }
+            match surroundings.read_part(part.extent, part.start).await {
+                ReadPart::There(header, body)
+                    if header.kind == PartKind::Part && header.end() == part.end =>
+                {
+                    return Ok(body);
+                }
+                ReadPart::There(..) => {
+                    let why = format!("it does not end at {}", part.end);
+                    return Err(StoredError::Malformed { what: what(), why }.into());
+                }
+                // Whoever has the range now may have deleted it.
+                ReadPart::Not(Found::NotThere) if !self.may_go_on() => return Err(StampError::LeaseEnded),
+                ReadPart::Not(Found::NotThere) => {
+                    return Err(StoredError::Missing { what: what() }.into());
+                }
+                ReadPart::Not(Found::Damaged(error)) => return Err(error.into()),
+                ReadPart::Not(_) => back_off.wait().await,
+            }
+        }
+    }
+}
