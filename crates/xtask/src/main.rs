@@ -18,6 +18,7 @@ mod model;
 mod programs;
 mod shard;
 mod simulation;
+mod stamp;
 mod suite;
 mod tidy;
 mod workspace;
@@ -69,8 +70,14 @@ enum Chore {
     Sim(simulation::SimulationArguments),
     /// Moves between real shards of all kinds under writers, with movers that are killed at every step.
     Shard(shard::ShardArguments),
+    /// Faults of a stamp of three processes under load, on etcd and Ceph of Debian's packages or a folder:
+    /// nothing acknowledged is lost, nothing stale is read, and it serves again in time.
+    Stamp(Box<stamp::StampArguments>),
     /// Every state of a small stamp of several processes, and planted faults that must be found.
     Model(model::ModelArguments),
+    /// A stand-in for a process of a stamp (started by `stamp`).
+    #[command(hide = true)]
+    StampStandIn(stamp::stand_in::StandInArguments),
     /// The bare HTTP server that `bench` compares with (started by `bench`).
     #[command(hide = true)]
     BareServer(bench::bare_server::BareServerArguments),
@@ -93,6 +100,8 @@ fn main() -> ExitCode {
         Chore::Alerts(arguments) => alerts::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
         Chore::Shard(arguments) => shard::run(&arguments),
+        Chore::Stamp(arguments) => stamp::run(&arguments),
+        Chore::StampStandIn(arguments) => stamp::stand_in::run(&arguments),
         Chore::Model(arguments) => model::run(&arguments),
         Chore::BareServer(arguments) => bench::bare_server::run(&arguments),
     };

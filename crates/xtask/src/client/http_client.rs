@@ -28,10 +28,19 @@ pub(crate) struct Answer {
 
 impl HttpClient {
     pub(crate) fn connect(address: SocketAddr, signer: Signer) -> std::io::Result<Self> {
-        let connection = TcpStream::connect(address)?;
+        Self::connect_within(address, signer, ANSWER_TIMEOUT)
+    }
+
+    /// The same; each part of a request or an answer may take so long.
+    pub(crate) fn connect_within(
+        address: SocketAddr,
+        signer: Signer,
+        timeout: Duration,
+    ) -> std::io::Result<Self> {
+        let connection = TcpStream::connect_timeout(&address, timeout)?;
         connection.set_nodelay(true)?;
-        connection.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        connection.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        connection.set_read_timeout(Some(timeout))?;
+        connection.set_write_timeout(Some(timeout))?;
         Ok(Self { connection: BufReader::new(connection), address, signer })
     }
 

@@ -6,6 +6,7 @@ use crate::Outcome;
 use crate::client::http_client::{Answer, HttpClient};
 use crate::client::shared_key::{ServiceRequest, Signer, date_now};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 /// Names and values.
 pub(crate) type Pairs<'a> = &'a [(&'a str, &'a str)];
@@ -23,6 +24,17 @@ impl ServiceClient {
     pub(crate) fn connect(address: SocketAddr, content_type: &'static str) -> std::io::Result<Self> {
         let signer = Signer::new();
         Ok(Self { http: HttpClient::connect(address, signer.clone())?, address, signer, content_type })
+    }
+
+    /// The same; each part of a request or an answer may take so long.
+    pub(crate) fn connect_within(
+        address: SocketAddr,
+        content_type: &'static str,
+        timeout: Duration,
+    ) -> std::io::Result<Self> {
+        let signer = Signer::new();
+        let http = HttpClient::connect_within(address, signer.clone(), timeout)?;
+        Ok(Self { http, address, signer, content_type })
     }
 
     fn head(&self, verb: &str, path: &str, parameters: Pairs<'_>, headers: Pairs<'_>, size: u64) -> String {

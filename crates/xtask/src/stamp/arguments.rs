@@ -1,0 +1,214 @@
+//! What a trial is made of: flags, and the plan that follows from them.
+//!
+//! What always holds: the short form changes only what no flag says.
+
+use super::fault_kind::Fault;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the processes keep their bytes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum StoreKind {
+    /// A folder of this machine.
+    File,
+    /// Ceph with its S3 gateway, from Debian's packages; needs root.
+    Ceph,
+}
+
+/// What a rehearsal spoils behind the ledgers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum BreakKind {
+    /// Deletes a row.
+    Row,
+    /// Writes an earlier value into a row.
+    OldValue,
+    /// Writes a value into a row that its writer never sent.
+    NewValue,
+    /// Deletes a blob.
+    Blob,
+    /// Clears the queue of messages that wait.
+    Message,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct StampArguments {
+    /// What the processes keep their bytes in.
+    #[arg(long, value_enum, default_value_t = StoreKind::File)]
+    store: StoreKind,
+    /// Rounds of each fault; without it 10, short 1.
+    #[arg(long)]
+    rounds: Option<usize>,
+    /// Faults, with commas between; without it all that the store allows, short a kill and a pause.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    faults: Vec<Fault>,
+    /// Few rows, blobs and messages, a short lease, one kill and one pause, unless flags say otherwise.
+    #[arg(long)]
+    short: bool,
+    /// One ordinary process on a data folder in place of a stamp, started again as the take-over.
+    #[arg(long)]
+    rehearse: bool,
+    /// Three stand-ins in place of the processes, which take over by a lock: without leases, so that a pause
+    /// must fail.
+    #[arg(long, conflicts_with = "rehearse")]
+    stand_ins: bool,
+    /// Spoils something in the first round, which must be found.
+    #[arg(long = "break", value_enum)]
+    pub(super) spoil: Option<BreakKind>,
+    /// Only starts etcd and the store, tries them, and ends them again.
+    #[arg(long)]
+    pub(super) services_only: bool,
+    /// Seed of the clients' choices; else a new one, printed.
+    #[arg(long)]
+    pub(super) seed: Option<u64>,
+    /// The server; else this checkout's, built now.
+    #[arg(long)]
+    pub(super) bin: Option<PathBuf>,
+    #[command(flatten)]
+    sizes: Sizes,
+    #[command(flatten)]
+    processes: Processes,
+}
+
+#[derive(clap::Args)]
+struct Sizes {
+    /// Writers of table rows.
+    #[arg(long, default_value_t = 16)]
+    writers: usize,
+    /// Rows before the first fault; without it 1,000,000, short 8,000.
+    #[arg(long)]
+    entities: Option<usize>,
+    /// Bytes of text in a row, which hardly compress.
+    #[arg(long, default_value_t = 700)]
+    row_size: usize,
+    /// Blobs before the first fault; without it 10,000, short 200.
+    #[arg(long)]
+    blobs: Option<usize>,
+    /// Messages that wait in a queue all the time; without it 100,000, short 500.
+    #[arg(long)]
+    messages: Option<usize>,
+}
+
+#[derive(clap::Args)]
+struct Processes {
+    /// Their lease, such as 4s; without it 10 s, short 4 s.
+    #[arg(long, value_parser = seconds)]
+    lease: Option<Duration>,
+    /// Members of etcd: 1 or 3; without it 3, short 1.
+    #[arg(long, value_parser = one_or_three)]
+    etcd_members: Option<usize>,
+    /// Ranges at most.
+    #[arg(long, default_value_t = 20)]
+    ranges: usize,
+    /// A range of rows is split once it has more bytes than this.
+    #[arg(long, default_value = "32MiB")]
+    range_size: String,
+    /// One more argument of the server, such as --server-argument=--memory-budget=1GiB; repeat for more.
+    #[arg(long = "server-argument", allow_hyphen_values = true)]
+    server_arguments: Vec<String>,
+}
+
+/// All sizes and faults of a trial. Its fields are so many because each is a choice of its own, made by a
+/// flag.
+pub(super) struct Plan {
+    pub(super) is_rehearsal: bool,
+    pub(super) has_stand_ins: bool,
+    pub(super) store: StoreKind,
+    pub(super) rounds: usize,
+    /// None: all that the store allows.
+    pub(super) faults: Vec<Fault>,
+    pub(super) lease: Duration,
+    pub(super) etcd_members: usize,
+    pub(super) writers: usize,
+    pub(super) entities: usize,
+    pub(super) row_size: usize,
+    pub(super) blobs: usize,
+    pub(super) messages: usize,
+    /// Of each process, besides those of its ports and of the stamp.
+    pub(super) server_arguments: Vec<String>,
+}
+
+impl StampArguments {
+    /// The plan that follows.
+    pub(super) fn plan(&self) -> Plan {
+        let StampArguments { sizes, processes, .. } = self;
+        let size = |asked: Option<usize>, long, short| asked.unwrap_or(if self.short { short } else { long });
+        let mut faults = self.faults.clone();
+        if faults.is_empty() && self.short {
+            faults = vec![Fault::Kill, Fault::Pause];
+        }
+        let ranges = processes.ranges.to_string();
+        let of_ranges = ["--range-size", &processes.range_size, "--max-ranges", &ranges].map(str::to_owned);
+        let lease = Duration::from_secs(if self.short { 4 } else { 10 });
+        Plan {
+            is_rehearsal: self.rehearse,
+            has_stand_ins: self.stand_ins,
+            store: self.store,
+            rounds: size(self.rounds, 10, 1),
+            faults,
+            lease: processes.lease.unwrap_or(lease),
+            etcd_members: size(processes.etcd_members, 3, 1),
+            writers: sizes.writers.max(1),
+            entities: size(sizes.entities, 1_000_000, 8000),
+            row_size: sizes.row_size,
+            blobs: size(sizes.blobs, 10_000, 200),
+            messages: size(sizes.messages, 100_000, 500),
+            server_arguments: [of_ranges.as_slice(), &processes.server_arguments].concat(),
+        }
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let number = text.strip_suffix('s').and_then(|number| number.parse().ok());
+    number
+        .filter(|number| *number > 0)
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("{text} is not like 4s"))
+}
+
+fn one_or_three(text: &str) -> Result<usize, String> {
+    match text {
+        "1" => Ok(1),
+        "3" => Ok(3),
+        _ => Err("1 or 3".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: StampArguments,
+    }
+
+    fn plan(line: &str) -> Plan {
+        Line::parse_from(line.split(' ')).arguments.plan()
+    }
+
+    #[test]
+    fn the_short_form_changes_only_what_no_flag_says() {
+        let long = plan("stamp");
+        assert_eq!((long.entities, long.rounds, long.etcd_members), (1_000_000, 10, 3));
+        assert!(long.faults.is_empty());
+        let short = plan("stamp --short");
+        assert_eq!((short.entities, short.rounds, short.etcd_members), (8000, 1, 1));
+        assert_eq!((short.lease, short.faults.len()), (Duration::from_secs(4), 2));
+        let mixed = plan("stamp --short --entities 7 --lease 9s --faults kill-osd,cut-etcd --etcd-members 3");
+        assert_eq!((mixed.entities, mixed.blobs, mixed.etcd_members), (7, 200, 3));
+        assert_eq!(
+            (mixed.lease, mixed.faults),
+            (Duration::from_secs(9), vec![Fault::KillOsd, Fault::CutEtcd])
+        );
+    }
+
+    #[test]
+    fn a_lease_is_a_number_of_seconds() {
+        assert_eq!(seconds("4s"), Ok(Duration::from_secs(4)));
+        for wrong in ["4", "0s", "s", "4m", ""] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The processes of a stamp with all that they need: etcd, a store, and a proxy on each way between them.
+//!
+//! What always holds: a process that is started again has its former ports; what it reaches of etcd and of
+//! the store goes through proxies of its own, so that it alone can be cut off. In a rehearsal there is one
+//! ordinary process on a data folder, and the proxies stand between the clients and it.
+
+use super::arguments::{Plan, StoreKind};
+use super::ceph::{self, Ceph};
+use super::child::{Service, free_port, wait_for};
+use super::etcd::{Etcd, plain_request};
+use super::proxy::Proxy;
+use crate::Outcome;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+/// Processes of a stamp.
+const PROCESS_COUNT: usize = 3;
+const SERVING_WITHIN: Duration = Duration::from_secs(120);
+const STAMP: &str = "trial";
+
+/// What the processes keep their bytes in.
+pub(super) enum Store {
+    /// A data folder of one process.
+    Rehearsal,
+    Folder,
+    Ceph(Box<Ceph>),
+}
+
+/// All of it. Fields end in this order: the processes first.
+pub(super) struct Cluster {
+    pub(super) processes: Vec<Process>,
+    pub(super) etcd: Option<Etcd>,
+    pub(super) store: Store,
+    pub(super) lease: Duration,
+}
+
+/// One process, running or not.
+pub(super) struct Process {
+    pub(super) service: Service,
+    admin: SocketAddr,
+    /// Where clients reach it, in a rehearsal through proxies.
+    pub(super) tables: SocketAddr,
+    pub(super) blobs: SocketAddr,
+    pub(super) queues: SocketAddr,
+    pub(super) etcd_ways: Vec<Proxy>,
+    pub(super) store_ways: Vec<Proxy>,
+    pub(super) client_ways: Vec<Proxy>,
+}
+
+/// Ports of a process: tables, blobs, queues, admin side.
+type Ports = [u16; 4];
+
+fn here(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+impl Cluster {
+    /// Starts all, and waits until one serves.
+    pub(super) fn start(plan: &Plan, binary: &Path, folder: &Path) -> Outcome<Self> {
+        let lease = plan.lease;
+        let mut cluster = match plan.is_rehearsal {
+            true => Cluster { processes: Vec::new(), etcd: None, store: Store::Rehearsal, lease },
+            false => {
+                super::etcd::set_up()?;
+                let etcd = Some(Etcd::start(plan.etcd_members, folder)?);
+                let store = match plan.store {
+                    StoreKind::File => Store::Folder,
+                    StoreKind::Ceph => {
+                        ceph::set_up()?;
+                        Store::Ceph(Box::new(Ceph::start(folder)?))
+                    }
+                };
+                Cluster { processes: Vec::new(), etcd, store, lease }
+            }
+        };
+        let count = if plan.is_rehearsal { 1 } else { PROCESS_COUNT };
+        for index in 0..count {
+            let process = cluster.new_process(index, plan, binary, folder)?;
+            cluster.processes.push(process);
+        }
+        for process in &mut cluster.processes {
+            process.service.start()?;
+        }
+        cluster.wait_until_served()?;
+        Ok(cluster)
+    }
+
+    fn new_process(&self, index: usize, plan: &Plan, binary: &Path, folder: &Path) -> Outcome<Process> {
+        let name = format!("larimar{index}");
+        let ports: Ports = [free_port()?, free_port()?, free_port()?, free_port()?];
+        let (mut etcd_ways, mut store_ways, mut client_ways) = (Vec::new(), Vec::new(), Vec::new());
+        let mut flags = port_flags(ports);
+        let ready = folder.join(format!("{name}.ready.json")).display().to_string();
+        flags.extend(["--ready-file".to_owned(), ready]);
+        let tokens = folder.join(format!("{name}.tokens")).display().to_string();
+        flags.extend(["--admin-token-file".to_owned(), tokens]);
+        flags.extend(plan.server_arguments.iter().cloned());
+        if let Some(etcd) = &self.etcd {
+            for address in etcd.addresses() {
+                etcd_ways.push(Proxy::start(address)?);
+            }
+            let members: Vec<_> = etcd_ways.iter().map(|way| format!("http://{}", way.address)).collect();
+            flags.extend(["--stamp", STAMP, "--etcd", &members.join(",")].map(str::to_owned));
+            flags.extend(["--lease".to_owned(), format!("{}s", plan.lease.as_secs())]);
+        }
+        match &self.store {
+            Store::Rehearsal => {
+                flags.extend(["--data".to_owned(), folder.join("data").display().to_string()]);
+                for port in &ports[..3] {
+                    client_ways.push(Proxy::start(here(*port))?);
+                }
+            }
+            Store::Folder => {
+                let store = folder.join("store");
+                std::fs::create_dir_all(&store)?;
+                flags.extend(["--store".to_owned(), format!("file://{}", store.display())]);
+            }
+            Store::Ceph(ceph) => {
+                let way = Proxy::start(ceph.address)?;
+                let endpoint = format!("http://{}", way.address);
+                flags.extend(["--store".to_owned(), format!("s3://{}/{STAMP}", ceph::BUCKET)]);
+                flags.extend(
+                    ["--store-endpoint", &endpoint, "--store-region", ceph::REGION].map(str::to_owned),
+                );
+                flags.push("--store-path-style".to_owned());
+                store_ways.push(way);
+            }
+        }
+        let keys = [("AWS_ACCESS_KEY_ID", ceph::ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", ceph::SECRET_KEY)];
+        let seen = |index: usize| client_ways.get(index).map_or(here(ports[index]), |way| way.address);
+        let [tables, blobs, queues] = [seen(0), seen(1), seen(2)];
+        let service = new_service(&name, plan, binary, flags, folder)?.with_variables(&keys);
+        let admin = here(ports[3]);
+        Ok(Process { service, admin, tables, blobs, queues, etcd_ways, store_ways, client_ways })
+    }
+
+    /// Which process says that it serves.
+    pub(super) fn serving(&mut self) -> Option<usize> {
+        self.processes.iter_mut().position(Process::is_ready)
+    }
+
+    /// Waits until one serves, and answers which.
+    pub(super) fn wait_until_served(&mut self) -> Outcome<usize> {
+        let mut serving = None;
+        let waited = wait_for("a process serves", SERVING_WITHIN, || {
+            serving = self.serving();
+            // One that has ended will not come: the check below says why.
+            Ok(serving.is_some() || self.check().is_err())
+        });
+        self.check()?;
+        let said: Vec<_> = self.processes.iter().map(|process| process.service.said()).collect();
+        waited.map_err(|error| format!("{error}; {}", said.join("\n")))?;
+        Ok(serving.ok_or("no process serves")?)
+    }
+
+    /// An error where a process has ended that should not have.
+    pub(super) fn check(&mut self) -> Outcome<()> {
+        self.processes.iter_mut().try_for_each(|process| process.service.check())
+    }
+
+    /// Ends all processes by SIGTERM.
+    pub(super) fn stop(mut self) -> Outcome<()> {
+        self.processes.iter_mut().try_for_each(|process| process.service.terminate())
+    }
+}
+
+impl Process {
+    fn is_ready(&mut self) -> bool {
+        let answer = plain_request(self.admin, "GET", "/ready", "");
+        self.service.is_running() && answer.is_ok_and(|answer| answer.status == 200)
+    }
+
+    /// Cuts, or heals, its ways to etcd.
+    pub(super) fn set_etcd_cut(&self, cut: bool) {
+        set_cut(&self.etcd_ways, cut);
+    }
+
+    /// Cuts, or heals, its ways to the store.
+    pub(super) fn set_store_cut(&self, cut: bool) {
+        set_cut(&self.store_ways, cut);
+    }
+
+    /// Cuts, or heals, the ways of its clients.
+    pub(super) fn set_clients_cut(&self, cut: bool) {
+        set_cut(&self.client_ways, cut);
+    }
+}
+
+/// The server with its flags, or a stand-in for it.
+fn new_service(
+    name: &str,
+    plan: &Plan,
+    binary: &Path,
+    flags: Vec<String>,
+    folder: &Path,
+) -> Outcome<Service> {
+    let flags = std::iter::once("serve".to_owned()).chain(flags);
+    if !plan.has_stand_ins {
+        return Ok(Service::new(name, binary, flags.collect(), folder));
+    }
+    let before = ["stamp-stand-in", "--server", &binary.display().to_string(), "--"].map(str::to_owned);
+    Ok(Service::new(name, &std::env::current_exe()?, before.into_iter().chain(flags).collect(), folder))
+}
+
+fn set_cut(ways: &[Proxy], cut: bool) {
+    ways.iter().for_each(|way| if cut { way.cut() } else { way.heal() });
+}
+
+fn port_flags(ports: Ports) -> Vec<String> {
+    let names = ["--table-port", "--blob-port", "--queue-port", "--admin-port"];
+    let pairs = names.iter().zip(ports).flat_map(|(name, port)| [(*name).to_owned(), port.to_string()]);
+    ["--host".to_owned(), "127.0.0.1".to_owned()].into_iter().chain(pairs).collect()
+}

@@ -1,0 +1,117 @@
+//! What is done to a stamp under load, and how it ends.
+//!
+//! What always holds: a fault that is struck ends before the next one; which process, member or OSD it hits
+//! is found when it strikes.
+
+use super::cluster::{Cluster, Store};
+use super::fault_kind::Fault;
+use crate::Outcome;
+use std::time::{Duration, Instant};
+
+/// A pause or a cut lasts so many leases.
+const LEASES: u32 = 3;
+/// A member of etcd or an OSD stays dead at least so long.
+const DEAD_FOR_MIN: Duration = Duration::from_secs(10);
+const GATEWAY_STOPPED_FOR: Duration = Duration::from_secs(20);
+/// What a take-over may take beyond a lease.
+pub(super) const TAKE_OVER_BEYOND_LEASE: Duration = Duration::from_secs(3);
+
+const ALL: [Fault; 9] = [
+    Fault::Kill,
+    Fault::Pause,
+    Fault::HandOver,
+    Fault::CutEtcd,
+    Fault::CutStore,
+    Fault::KillEtcd,
+    Fault::KillOsd,
+    Fault::StopGateway,
+    Fault::CutClients,
+];
+
+/// A fault under way.
+pub(super) struct Struck {
+    fault: Fault,
+    /// The process, member or OSD that it hits.
+    index: usize,
+    pub(super) at: Instant,
+    /// How long it lasts.
+    pub(super) lasts_for: Duration,
+}
+
+impl Fault {
+    /// All that this cluster can suffer.
+    pub(super) fn all_of(cluster: &Cluster) -> Vec<Fault> {
+        ALL.into_iter().filter(|fault| fault.is_for(cluster)).collect()
+    }
+
+    pub(super) fn is_for(self, cluster: &Cluster) -> bool {
+        let is_rehearsal = matches!(cluster.store, Store::Rehearsal);
+        let is_ceph = matches!(cluster.store, Store::Ceph(_));
+        match self {
+            Fault::Kill | Fault::Pause => true,
+            Fault::HandOver | Fault::CutEtcd => !is_rehearsal,
+            Fault::KillEtcd => cluster.etcd.as_ref().is_some_and(|etcd| etcd.addresses().len() > 1),
+            Fault::CutStore | Fault::KillOsd | Fault::StopGateway => is_ceph,
+            Fault::CutClients => is_rehearsal,
+        }
+    }
+
+    /// Whether it hits all processes, so that its end counts.
+    pub(super) fn hits_all(self, cluster: &Cluster) -> bool {
+        self == Fault::StopGateway || matches!(cluster.store, Store::Rehearsal)
+    }
+
+    fn lasts_for(self, cluster: &Cluster) -> Duration {
+        let leases = cluster.lease * LEASES;
+        match self {
+            Fault::Kill | Fault::HandOver if self.hits_all(cluster) => Duration::ZERO,
+            Fault::Kill | Fault::HandOver => cluster.lease + TAKE_OVER_BEYOND_LEASE,
+            Fault::Pause | Fault::CutEtcd | Fault::CutStore | Fault::CutClients => leases,
+            Fault::KillEtcd | Fault::KillOsd => leases.max(DEAD_FOR_MIN),
+            Fault::StopGateway => GATEWAY_STOPPED_FOR,
+        }
+    }
+
+    /// Strikes now.
+    pub(super) fn strike(self, cluster: &mut Cluster, round: usize) -> Outcome<Struck> {
+        let index = match self {
+            Fault::KillEtcd => cluster.etcd.as_ref().ok_or("no etcd")?.leader()?,
+            Fault::KillOsd => round,
+            _ => cluster.serving().ok_or("no process serves before the fault")?,
+        };
+        let lasts_for = self.lasts_for(cluster);
+        let at = Instant::now();
+        match (self, &mut cluster.store) {
+            (Fault::Kill, _) => cluster.processes[index].service.kill(),
+            (Fault::Pause, _) => cluster.processes[index].service.pause()?,
+            (Fault::HandOver, _) => cluster.processes[index].service.terminate()?,
+            (Fault::CutEtcd, _) => cluster.processes[index].set_etcd_cut(true),
+            (Fault::CutStore, _) => cluster.processes[index].set_store_cut(true),
+            (Fault::CutClients, _) => cluster.processes[index].set_clients_cut(true),
+            (Fault::KillEtcd, _) => cluster.etcd.as_mut().ok_or("no etcd")?.kill(index)?,
+            (Fault::KillOsd, Store::Ceph(ceph)) => ceph.kill_osd(index),
+            (Fault::StopGateway, Store::Ceph(ceph)) => ceph.kill_gateway(),
+            (Fault::KillOsd | Fault::StopGateway, _) => return Err("this fault needs --store ceph".into()),
+        }
+        Ok(Struck { fault: self, index, at, lasts_for })
+    }
+}
+
+impl Struck {
+    /// Ends it, and waits until what was hit runs again; answers when it ended.
+    pub(super) fn end(&self, cluster: &mut Cluster) -> Outcome<Instant> {
+        let index = self.index;
+        match (self.fault, &mut cluster.store) {
+            (Fault::Kill | Fault::HandOver, _) => cluster.processes[index].service.start()?,
+            (Fault::Pause, _) => cluster.processes[index].service.resume()?,
+            (Fault::CutEtcd, _) => cluster.processes[index].set_etcd_cut(false),
+            (Fault::CutStore, _) => cluster.processes[index].set_store_cut(false),
+            (Fault::CutClients, _) => cluster.processes[index].set_clients_cut(false),
+            (Fault::KillEtcd, _) => cluster.etcd.as_mut().ok_or("no etcd")?.start_again(index)?,
+            (Fault::KillOsd, Store::Ceph(ceph)) => ceph.start_osd_again(index)?,
+            (Fault::StopGateway, Store::Ceph(ceph)) => ceph.start_gateway()?,
+            (Fault::KillOsd | Fault::StopGateway, _) => {}
+        }
+        Ok(Instant::now())
+    }
+}

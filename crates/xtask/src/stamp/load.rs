@@ -1,0 +1,312 @@
+//! The load of a stamp: writers and readers of rows, uploads, producers and consumers, over all processes at
+//! once, and some that speak to one process alone, so that one that serves no more is tried, too.
+//!
+//! What always holds: all threads end before what they found is judged; a row, a blob and a message is known
+//! to one ledger.
+
+use super::arguments::{BreakKind, Plan};
+use super::blobs::{self, Blobs};
+use super::cluster::Cluster;
+use super::ledger::{Counts, Findings};
+use super::queues::Queue;
+use super::router::{Request, Router, Sent, Service};
+use super::tables::{self, Keys, Shared, TABLE, Writer};
+use super::timeline::{Gap, Timeline};
+use crate::Outcome;
+use crate::client::shared_key::ACCOUNT;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Rows of a writer that speaks to one process alone.
+const DIRECT_ROWS: usize = 200;
+const READER_COUNT: usize = 4;
+const UPLOADER_COUNT: usize = 4;
+const PRODUCER_COUNT: usize = 2;
+const CONSUMER_COUNT: usize = 4;
+/// One row of so many is not there at first, and inserted under load.
+const SPARE_ONE_IN: usize = 10;
+/// Blobs at most, in multiples of those of the start.
+const BLOB_TIMES_MAX: usize = 4;
+/// So many rows, blobs and messages at least, whatever the flags say.
+const COUNT_MIN: usize = 200;
+/// The queue whose messages wait until the end.
+const STANDING: &str = "trial-standing";
+const BATCH: &str = "multipart/mixed; boundary=batch_b";
+
+/// Addresses of the processes, by service.
+struct Addresses {
+    tables: Vec<SocketAddr>,
+    blobs: Vec<SocketAddr>,
+    queues: Vec<SocketAddr>,
+}
+
+/// All clients with what they know.
+pub(super) struct Load {
+    addresses: Addresses,
+    writers: Vec<Writer>,
+    blobs: Blobs,
+    /// Filled and drained in each round.
+    work: Queue,
+    /// Filled at the start, drained at the end.
+    standing: Queue,
+    findings: Findings,
+    seed: u64,
+}
+
+/// What was seen while a round lasted.
+pub(super) struct Seen {
+    pub(super) writes: u64,
+    pub(super) unknown: u64,
+    pub(super) reads: u64,
+    pub(super) gaps: Vec<Gap>,
+}
+
+impl Load {
+    /// Clients that know nothing yet.
+    pub(super) fn new(plan: &Plan, cluster: &Cluster, seed: u64) -> Self {
+        let all = |address: fn(&super::cluster::Process) -> SocketAddr| -> Vec<SocketAddr> {
+            cluster.processes.iter().map(address).collect()
+        };
+        let addresses = Addresses {
+            tables: all(|process| process.tables),
+            blobs: all(|process| process.blobs),
+            queues: all(|process| process.queues),
+        };
+        let rows = (plan.entities / plan.writers.max(1)).max(COUNT_MIN);
+        let rows = rows + rows / SPARE_ONE_IN;
+        let mut writers = Vec::new();
+        for number in 0..plan.writers {
+            let router = Router::new(Service::Table, &addresses.tables, number);
+            writers.push(Writer::new(
+                &format!("w{number:02}"),
+                (rows, plan.row_size),
+                router,
+                seed ^ number as u64,
+            ));
+        }
+        for (number, address) in addresses.tables.iter().enumerate() {
+            let router = Router::new(Service::Table, &[*address], 0);
+            let seed = seed ^ (1000 + number) as u64;
+            writers.push(Writer::new(&format!("d{number:02}"), (DIRECT_ROWS, plan.row_size), router, seed));
+        }
+        Load {
+            addresses,
+            writers,
+            blobs: Blobs::new(plan.blobs.max(COUNT_MIN) * BLOB_TIMES_MAX),
+            work: Queue::new("trial-work"),
+            standing: Queue::new(STANDING),
+            findings: Findings::default(),
+            seed,
+        }
+    }
+
+    fn router(&self, service: Service, number: usize) -> Router {
+        let addresses = match service {
+            Service::Table => &self.addresses.tables,
+            Service::Blob => &self.addresses.blobs,
+            Service::Queue => &self.addresses.queues,
+        };
+        Router::new(service, addresses, number)
+    }
+
+    /// Makes table, container and queues, and fills them before the first fault.
+    pub(super) fn fill(&mut self, plan: &Plan) -> Outcome<()> {
+        let never = AtomicBool::new(false);
+        let table = format!("{{\"TableName\":\"{TABLE}\"}}");
+        let mut tables = self.router(Service::Table, 0);
+        let headers = [("Prefer", "return-no-content")];
+        let (verb, body) = ("POST", table.as_bytes());
+        let request = Request { verb, path: "Tables", parameters: &[], headers: &headers, body };
+        expect(&mut tables, request, &never)?;
+        let parameters = [("restype", "container")];
+        let path = blobs::CONTAINER;
+        let request = Request { verb: "PUT", path, parameters: &parameters, headers: &[], body: b"" };
+        expect(&mut self.router(Service::Blob, 0), request, &never)?;
+        for queue in [&self.work, &self.standing] {
+            queue.make(&mut self.router(Service::Queue, 0))?;
+        }
+
+        let timeline = Timeline::start();
+        let shared = Shared { findings: &self.findings, timeline: &timeline, stop: &never };
+        let base_url = format!("http://{}/{ACCOUNT}", self.addresses.tables[0]);
+        let rows = (plan.entities / plan.writers.max(1)).max(COUNT_MIN);
+        let addresses = &self.addresses;
+        let (blobs, standing) = (&self.blobs, &self.standing);
+        let outcomes: Vec<Outcome<()>> = std::thread::scope(|scope| {
+            let (shared, base_url) = (&shared, &base_url);
+            for number in 0..UPLOADER_COUNT {
+                let mut router = Router::new(Service::Blob, &addresses.blobs, 0);
+                scope.spawn(move || blobs.load(&mut router, plan.blobs.max(COUNT_MIN), shared));
+                let mut router = Router::new(Service::Queue, &addresses.queues, number);
+                scope.spawn(move || standing.load(&mut router, plan.messages.max(COUNT_MIN), shared));
+            }
+            let loading = self.writers.iter_mut().map(|writer| {
+                let mut router =
+                    Router::new(Service::Table, &addresses.tables, 0).with_table_content_type(BATCH);
+                scope.spawn(move || writer.load(rows.min(writer.rows()), &mut router, base_url))
+            });
+            let loading: Vec<_> = loading.collect();
+            loading.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        outcomes.into_iter().collect()
+    }
+
+    /// Runs all clients while `body` goes on.
+    pub(super) fn run_during<T>(&mut self, body: impl FnOnce() -> Outcome<T>) -> Outcome<(T, Seen)> {
+        let (stop, timeline, reads) = (AtomicBool::new(false), Timeline::start(), AtomicU64::new(0));
+        let before = self.counts();
+        let keys: Vec<_> = self.writers.iter().map(|writer| writer.keys.clone()).collect();
+        let (blobs, work, addresses, seed) = (&self.blobs, &self.work, &self.addresses, self.seed);
+        let shared = Shared { findings: &self.findings, timeline: &timeline, stop: &stop };
+        let writers = &mut self.writers;
+        let outcome = std::thread::scope(|scope| {
+            let _stops = StopOnDrop(&stop);
+            let (shared, keys, reads) = (&shared, &keys, &reads);
+            for writer in writers.iter_mut() {
+                scope.spawn(move || writer.write(shared));
+            }
+            let mut readers: Vec<Router> = (0..READER_COUNT)
+                .map(|number| Router::new(Service::Table, &addresses.tables, number))
+                .collect();
+            let alone = addresses.tables.iter().map(|address| Router::new(Service::Table, &[*address], 0));
+            readers.extend(alone);
+            for (number, mut router) in readers.into_iter().enumerate() {
+                scope.spawn(move || {
+                    let checked = tables::check_reads(&mut router, keys, seed ^ number as u64, shared);
+                    reads.fetch_add(checked, Ordering::SeqCst);
+                });
+            }
+            for number in 0..UPLOADER_COUNT {
+                let mut router = Router::new(Service::Blob, &addresses.blobs, number);
+                scope.spawn(move || blobs.work(&mut router, seed ^ number as u64, shared));
+            }
+            for number in 0..PRODUCER_COUNT {
+                let mut router = Router::new(Service::Queue, &addresses.queues, number);
+                scope.spawn(move || work.produce(&mut router, shared));
+            }
+            for number in 0..CONSUMER_COUNT {
+                let mut router = Router::new(Service::Queue, &addresses.queues, number);
+                scope.spawn(move || work.consume(&mut router, shared));
+            }
+            body()
+        })?;
+        let gaps = timeline.gaps();
+        let after = self.counts();
+        let (writes, unknown) = (after.0 - before.0, after.1 - before.1);
+        Ok((outcome, Seen { writes, unknown, reads: reads.load(Ordering::SeqCst), gaps }))
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        let sum = |count: fn(&Writer) -> u64| self.writers.iter().map(count).sum();
+        (sum(|writer| writer.acknowledged), sum(|writer| writer.unknown))
+    }
+
+    /// Reads all rows and blobs back, and drains the round's queue, or both queues at the end.
+    pub(super) fn verify(&mut self, is_last: bool) -> Outcome<Verified> {
+        let never = AtomicBool::new(false);
+        let timeline = Timeline::start();
+        let addresses = &self.addresses;
+        let (findings, blobs) = (&self.findings, &self.blobs);
+        let shared = Shared { findings, timeline: &timeline, stop: &never };
+        let writers = &mut self.writers;
+        let (rows, blob_count) = std::thread::scope(|scope| {
+            let rows: Vec<_> = writers
+                .iter_mut()
+                .map(|writer| {
+                    let mut router = Router::new(Service::Table, &addresses.tables, 0);
+                    scope.spawn(move || writer.verify(&mut router, findings))
+                })
+                .collect();
+            let blobs: Vec<_> = (0..UPLOADER_COUNT)
+                .map(|thread| {
+                    let mut router = Router::new(Service::Blob, &addresses.blobs, 0);
+                    scope.spawn(move || blobs.verify(&mut router, (thread, UPLOADER_COUNT), findings))
+                })
+                .collect();
+            (sum(rows), sum(blobs))
+        });
+        let mut router = Router::new(Service::Queue, &addresses.queues, 0);
+        let mut messages = self.work.drain(&mut router, &shared)?;
+        if is_last {
+            messages += self.standing.drain(&mut router, &shared)?;
+        }
+        Ok(Verified { rows: rows?, blobs: blob_count?, messages })
+    }
+
+    /// What was found since the last call.
+    pub(super) fn take_counts(&self) -> Counts {
+        self.findings.take()
+    }
+
+    /// What can spoil something while all clients run.
+    pub(super) fn spoiler(&self) -> Outcome<Spoiler> {
+        let keys = self.writers.first().ok_or("no writers")?.keys.clone();
+        let routers = [Service::Table, Service::Blob, Service::Queue].map(|service| self.router(service, 0));
+        Ok(Spoiler { keys, routers })
+    }
+
+    /// How much is there before the first fault.
+    pub(super) fn description(&self) -> String {
+        let rows: usize = self.writers.iter().map(Writer::rows).sum();
+        format!("up to {rows} rows, {} blobs, {} messages", self.blobs.count(), self.standing.count())
+    }
+}
+
+/// Changes behind the ledgers.
+pub(super) struct Spoiler {
+    keys: Arc<Keys>,
+    /// Of tables, blobs and queues.
+    routers: [Router; 3],
+}
+
+impl Spoiler {
+    /// Spoils something that the ledgers know, so that the next verdict must be a failure.
+    pub(super) fn spoil(self, kind: BreakKind) -> Outcome<()> {
+        let (target, value) = (self.keys.target(0), self.keys.floor(0));
+        let entity = |value| self.keys.entity(0, value);
+        let [tables, blobs, queues] = self.routers;
+        let (mut router, verb, path, body) = match kind {
+            BreakKind::Row => (tables, "DELETE", target, String::new()),
+            BreakKind::OldValue => (tables, "PUT", target, entity(value.saturating_sub(1))),
+            BreakKind::NewValue => (tables, "PUT", target, entity(value + 1000)),
+            BreakKind::Blob => (blobs, "DELETE", blobs::path(1), String::new()),
+            BreakKind::Message => (queues, "DELETE", format!("{STANDING}/messages"), String::new()),
+        };
+        let is_of_a_row = matches!(kind, BreakKind::Row | BreakKind::OldValue | BreakKind::NewValue);
+        let headers: &[(&str, &str)] = if is_of_a_row { &[("If-Match", "*")] } else { &[] };
+        let request = Request { verb, path: &path, parameters: &[], headers, body: body.as_bytes() };
+        println!("      on purpose: {verb} {path}");
+        expect(&mut router, request, &AtomicBool::new(false))
+    }
+}
+
+/// What was read back.
+pub(super) struct Verified {
+    pub(super) rows: usize,
+    pub(super) blobs: usize,
+    pub(super) messages: usize,
+}
+
+/// Ends the threads of a round, also when its body fails or panics.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+fn sum(threads: Vec<std::thread::ScopedJoinHandle<'_, Outcome<usize>>>) -> Outcome<usize> {
+    threads.into_iter().map(|thread| thread.join().expect("no panic")).sum()
+}
+
+fn expect(router: &mut Router, request: Request<'_>, never: &AtomicBool) -> Outcome<()> {
+    match router.send(request, never) {
+        Sent::Answer(answer) if answer.status < 300 => Ok(()),
+        Sent::Answer(answer) => {
+            Err(format!("{} {}: {} {}", request.verb, request.path, answer.status, answer.text()).into())
+        }
+        Sent::NotDone(why) | Sent::Unknown(why) => Err(why.into()),
+    }
+}

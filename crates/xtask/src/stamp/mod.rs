@@ -1,0 +1,160 @@
+//! Proves a stamp of several processes: etcd, a store and three processes, faults under load, and a verdict
+//! on each: nothing acknowledged is lost, no read is stale, no write of a former owner lands, and the stamp
+//! serves again in time.
+//!
+//! What always holds: all that it starts ends with it; a round without any acknowledged write or checked read
+//! has failed. The rehearsal runs the same load, ledgers and verdicts on one ordinary process.
+
+mod arguments;
+mod blobs;
+mod ceph;
+mod child;
+mod cluster;
+mod etcd;
+mod fault_kind;
+mod faults;
+mod ledger;
+mod load;
+mod proxy;
+mod queues;
+mod router;
+pub(crate) mod stand_in;
+mod tables;
+mod timeline;
+mod verdict;
+
+use crate::{Outcome, workspace};
+pub(crate) use arguments::StampArguments;
+use arguments::{BreakKind, Plan, StoreKind};
+use cluster::Cluster;
+use fault_kind::Fault;
+use faults::TAKE_OVER_BEYOND_LEASE;
+use load::Load;
+use std::path::Path;
+use std::time::Duration;
+use verdict::Round;
+
+/// Load before a fault.
+const WARM_UP: Duration = Duration::from_secs(3);
+/// Load after all that a take-over may take, to see whether it lasts.
+const OBSERVED_BEYOND: Duration = Duration::from_secs(3);
+pub(crate) fn run(arguments: &StampArguments) -> Outcome<()> {
+    let plan = arguments.plan();
+    let scratch = workspace::Scratch::create("stamp")?;
+    if arguments.services_only {
+        return try_services(&plan, scratch.path());
+    }
+    let binary = workspace::server_binary(arguments.bin.as_deref())?;
+    let seed = match arguments.seed {
+        Some(seed) => seed,
+        None => u64::from(std::process::id()) ^ std::time::UNIX_EPOCH.elapsed()?.as_nanos() as u64,
+    };
+    let what = if plan.is_rehearsal { "rehearsal of a stamp" } else { "stamp" };
+    println!("{what}: store {:?}, lease {:?}, seed {seed}", plan.store, plan.lease);
+    let outcome = run_rounds(&plan, arguments.spoil, seed, &binary, scratch.path());
+    if outcome.is_err() {
+        println!("{what}: logs and data are kept in {}", scratch.keep().display());
+    }
+    outcome
+}
+
+/// etcd and the store alone, each with what shows that it works.
+fn try_services(plan: &Plan, folder: &Path) -> Outcome<()> {
+    etcd::set_up()?;
+    let started_at = std::time::Instant::now();
+    let etcd = etcd::Etcd::start(plan.etcd_members, folder)?;
+    println!("etcd: {} members up in {:?}", etcd.addresses().len(), started_at.elapsed());
+    if plan.store == StoreKind::Ceph {
+        let started_at = std::time::Instant::now();
+        ceph::set_up()?;
+        println!("ceph: packages there in {:?}", started_at.elapsed());
+        let started_at = std::time::Instant::now();
+        let mut ceph = ceph::Ceph::start(folder)?;
+        println!("ceph: up in {:?}; creates of one name: 200, then 412", started_at.elapsed());
+        let started_at = std::time::Instant::now();
+        ceph.kill_osd(1);
+        println!("ceph: next create after an OSD was killed: {:?}", ceph.create("after-an-osd")?);
+        ceph.start_osd_again(1)?;
+        ceph.kill_gateway();
+        ceph.start_gateway()?;
+        println!("ceph: OSD and gateway killed and up again in {:?}", started_at.elapsed());
+    }
+    Ok(())
+}
+
+fn run_rounds(plan: &Plan, spoil: Option<BreakKind>, seed: u64, binary: &Path, folder: &Path) -> Outcome<()> {
+    let started_at = std::time::Instant::now();
+    let mut cluster = Cluster::start(plan, binary, folder)?;
+    println!("up in {:?}", started_at.elapsed());
+    let mut load = Load::new(plan, &cluster, seed);
+    let filled_at = std::time::Instant::now();
+    load.fill(plan)?;
+    println!("filled in {:?}: {}", filled_at.elapsed(), load.description());
+    let mut faults = plan.faults.clone();
+    if faults.is_empty() {
+        faults = Fault::all_of(&cluster);
+    }
+    if let Some(fault) = faults.iter().find(|fault| !fault.is_for(&cluster)) {
+        return Err(format!("{fault:?} needs another store, or no rehearsal").into());
+    }
+    let mut rounds: Vec<Round> = Vec::new();
+    println!("{}", verdict::HEAD);
+    for fault in faults.iter().cycle().take(faults.len() * plan.rounds) {
+        let number = rounds.len() + 1;
+        let is_last = number == faults.len() * plan.rounds;
+        let spoil = spoil.filter(|_| number == 1);
+        let round = run_round(number, *fault, spoil, is_last, &mut cluster, &mut load)?;
+        println!("{}", round.line());
+        for problem in &round.counts.shown {
+            println!("      {problem}");
+        }
+        rounds.push(round);
+    }
+    cluster.stop()?;
+    let failed = rounds.iter().filter(|round| !round.has_passed()).count();
+    println!("{} rounds, {failed} failed, in {:?}; seed {seed}", rounds.len(), started_at.elapsed());
+    match failed {
+        0 => Ok(()),
+        failed => Err(format!("{failed} of {} rounds of a stamp failed", rounds.len()).into()),
+    }
+}
+
+/// One fault under load, and what it showed.
+fn run_round(
+    number: usize,
+    fault: Fault,
+    spoil: Option<BreakKind>,
+    is_last: bool,
+    cluster: &mut Cluster,
+    load: &mut Load,
+) -> Outcome<Round> {
+    cluster.wait_until_served()?;
+    let hits_all = fault.hits_all(cluster);
+    let allowed = cluster.lease + TAKE_OVER_BEYOND_LEASE;
+    let spoiler = load.spoiler()?;
+    let (from, seen) = load.run_during(|| {
+        std::thread::sleep(WARM_UP);
+        let struck = fault.strike(cluster, number)?;
+        std::thread::sleep(struck.lasts_for);
+        let ended_at = struck.end(cluster)?;
+        let from = if hits_all { ended_at } else { struck.at };
+        // From the later of both, so that what comes back late is seen, too.
+        std::thread::sleep((from + allowed).saturating_duration_since(std::time::Instant::now()));
+        if let Some(kind) = spoil {
+            spoiler.spoil(kind)?;
+        }
+        std::thread::sleep(OBSERVED_BEYOND);
+        Ok(from)
+    })?;
+    cluster.wait_until_served()?;
+    cluster.check()?;
+    let verified = load.verify(is_last)?;
+    let counts = load.take_counts();
+    println!(
+        "      read back: {} rows, {} blobs, {} messages",
+        verified.rows, verified.blobs, verified.messages
+    );
+    let outage = timeline::outage(&seen.gaps, from);
+    let (writes, unknown, reads) = (seen.writes, seen.unknown, seen.reads);
+    Ok(Round { number, fault, writes, unknown, reads, counts, outage, allowed })
+}

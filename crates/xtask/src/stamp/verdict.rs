@@ -1,0 +1,89 @@
+//! What a round showed, as a line of a table, and whether it passed: a pure decision.
+
+use super::fault_kind::Fault;
+use super::ledger::Counts;
+use super::timeline::Outage;
+use std::time::Duration;
+
+/// A round with its fault.
+pub(super) struct Round {
+    pub(super) number: usize,
+    pub(super) fault: Fault,
+    /// Writes of rows that were acknowledged, and reads that were checked.
+    pub(super) writes: u64,
+    pub(super) unknown: u64,
+    pub(super) reads: u64,
+    pub(super) counts: Counts,
+    pub(super) outage: Outage,
+    /// The longest that it may take until the stamp serves again.
+    pub(super) allowed: Duration,
+}
+
+/// The names of the columns.
+pub(super) const HEAD: &str = concat!(
+    "round fault          writes unknown    reads  lost stale former wrong",
+    "  served again  allowed gaps verdict"
+);
+
+impl Round {
+    /// Nothing lost, stale, of a former owner or unexplained, served again in time, and something was tried.
+    pub(super) fn has_passed(&self) -> bool {
+        let is_in_time = self.outage.served_again_after <= self.allowed;
+        self.counts.all() == 0 && is_in_time && self.writes > 0 && self.reads > 0
+    }
+
+    /// A line of the table.
+    pub(super) fn line(&self) -> String {
+        let Counts { lost, stale, former, wrong, .. } = self.counts;
+        format!(
+            "{:>5} {:<12} {:>8} {:>7} {:>8} {lost:>5} {stale:>5} {former:>6} {wrong:>5} \
+             {:>11.1} s {:>6.1} s {:>4} {}",
+            self.number,
+            format!("{:?}", self.fault),
+            self.writes,
+            self.unknown,
+            self.reads,
+            self.outage.served_again_after.as_secs_f64(),
+            self.allowed.as_secs_f64(),
+            self.outage.other_gaps,
+            if self.has_passed() { "passed" } else { "FAILED" },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round() -> Round {
+        let outage = Outage { served_again_after: Duration::from_secs(12), other_gaps: 0 };
+        let allowed = Duration::from_secs(13);
+        let counts = Counts::default();
+        Round { number: 1, fault: Fault::Kill, writes: 1, unknown: 0, reads: 1, counts, outage, allowed }
+    }
+
+    #[test]
+    fn each_problem_alone_fails_a_round() {
+        assert!(round().has_passed());
+        let spoilers: [fn(&mut Round); 7] = [
+            |round| round.counts.lost = 1,
+            |round| round.counts.stale = 1,
+            |round| round.counts.former = 1,
+            |round| round.counts.wrong = 1,
+            |round| round.outage.served_again_after = Duration::from_millis(13_001),
+            |round| round.writes = 0,
+            |round| round.reads = 0,
+        ];
+        for (index, spoil) in spoilers.into_iter().enumerate() {
+            let mut spoilt = round();
+            spoil(&mut spoilt);
+            assert!(!spoilt.has_passed(), "spoiler {index}");
+            assert!(spoilt.line().contains("FAILED"));
+        }
+    }
+
+    #[test]
+    fn a_line_stands_below_its_head() {
+        assert_eq!(round().line().find("passed"), HEAD.find("verdict"));
+    }
+}
