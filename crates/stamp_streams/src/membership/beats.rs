@@ -1,17 +1,21 @@
 //! Beats: a transaction each third of the lease time, which proves that the process's key is there.
 //!
-//! A beat that fails ends the life at once; one without an answer is tried again until the deadline. The
+//! A beat that fails ends the life at once; one without an answer in some time is tried again until the
+//! deadline. The
 //! deadline counts from before a beat was sent.
 
 use crate::error::StampError;
 use crate::membership::life::Life;
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
-use futures_util::future::join;
+use futures_util::future::{Either, join, select};
 use stamp::{TransactionAnswer, beat};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Tries of a beat in the time between two.
+const TRIES_PER_INTERVAL: u32 = 2;
 /// How often in a lease time a life that nobody asks looks whether it has ended.
 const LOOKS_PER_TTL: u32 = 20;
 
@@ -59,10 +63,21 @@ impl Life {
     }
 }
 
+/// The outcome of a request, if it comes in time. A store that changes its leader may leave one without an
+/// answer: several tries fit into a lease.
+async fn in_time<T>(life: &Life, request: impl Future<Output = T>) -> Option<T> {
+    let patience = life.with_lease(|lease| lease.beat_interval()) / TRIES_PER_INTERVAL;
+    match select(pin!(request), life.surroundings.clock.sleep(patience)).await {
+        Either::Left((outcome, _)) => Some(outcome),
+        Either::Right(_) => None,
+    }
+}
+
 async fn beat_once(life: &Life) -> TransactionAnswer {
     let sent_at = life.surroundings.instants();
     let transaction = beat(life.life().generation, life.incarnation());
-    let answer = life.metadata.commit(&transaction).await;
+    let answer = in_time(life, life.metadata.commit(&transaction)).await;
+    let answer = answer.unwrap_or(TransactionAnswer::Unknown);
     match answer {
         TransactionAnswer::Committed(_) => {
             let now = life.surroundings.instants();
@@ -85,7 +100,7 @@ async fn keep_beating(life: Arc<Life>) {
         }
         let sent_at = clock.monotonic();
         let kept = life.surroundings.keys.keep_alive(life.store_lease);
-        let (answer, kept) = join(beat_once(&life), life.surroundings.try_once(kept)).await;
+        let (answer, kept) = join(beat_once(&life), in_time(&life, kept)).await;
         if kept == Some(Err(StoreError::NotThere)) {
             life.end();
         }
