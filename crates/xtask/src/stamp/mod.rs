@@ -38,6 +38,17 @@ use verdict::Round;
 const WARM_UP: Duration = Duration::from_secs(3);
 /// Load after all that a take-over may take, to see whether it lasts.
 const OBSERVED_BEYOND: Duration = Duration::from_secs(3);
+/// The short form of `cargo xtask test`: a folder, a kill and a pause, of this server.
+pub(crate) fn run_short(binary: &Path) -> Outcome<()> {
+    #[derive(clap::Parser)]
+    struct Alone {
+        #[command(flatten)]
+        arguments: StampArguments,
+    }
+    let words = ["stamp", "--short", "--bin"].map(std::ffi::OsStr::new).into_iter().chain([binary.as_os_str()]);
+    run(&<Alone as clap::Parser>::try_parse_from(words)?.arguments)
+}
+
 pub(crate) fn run(arguments: &StampArguments) -> Outcome<()> {
     let plan = arguments.plan();
     let scratch = workspace::Scratch::create("stamp")?;

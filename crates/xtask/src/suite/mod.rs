@@ -12,7 +12,7 @@ pub(crate) mod postgres;
 mod stress_page;
 
 use crate::programs::finish;
-use crate::{Outcome, alerts, bench, kill9, model, shard, simulation, tidy, workspace};
+use crate::{Outcome, alerts, bench, kill9, model, shard, simulation, stamp, tidy, workspace};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -21,7 +21,7 @@ use std::time::Instant;
 pub(crate) struct TestArguments {
     /// Only these steps, in their usual order: format, tidy, lints, crates, histories, model, build,
     /// python, javascript, rust, boundaries, examples, stress-page, alerts, shard, kill9, kill9-queues,
-    /// kill9-blobs, bench. Those from python to kill9-blobs run side by side.
+    /// kill9-blobs, stamp, bench. Those from python to kill9-blobs run side by side.
     steps: Vec<String>,
     /// Seeded histories on the simulated disk.
     #[arg(long, default_value_t = 1000)]
@@ -115,6 +115,7 @@ fn steps<'a>(arguments: &'a TestArguments, root: &'a Path, binary: &'a Path) -> 
             "kill9-blobs",
             Box::new(|| kill9::blobs::run(&kill9::blobs::BlobKillArguments::short(binary.to_path_buf()))),
         ),
+        ("stamp", Box::new(|| stamp::run_short(binary))),
         ("bench", Box::new(|| bench::smoke(binary))),
     ]
 }
