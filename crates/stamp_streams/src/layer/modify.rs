@@ -5,7 +5,7 @@
 //! nobody sees it any more, and emptied then.
 
 use crate::error::StampError;
-use crate::layer::stamp_layer::{GOING, Held, of_stamp};
+use crate::layer::stamp_layer::{GOING, Held, of_change};
 use stamp::{Change, ExtentName, RangeDocument, StreamId, TrimPoint};
 use std::collections::BTreeMap;
 use stream::{ExtentId, OwnedStream, Owner, StreamChange, StreamError, StreamName};
@@ -146,16 +146,31 @@ impl Held {
             StreamId(self.range.next_name())
         })?;
         if !planned.changes.is_empty() {
-            let document = self.range.change(&planned.changes).await.map_err(of_stamp)?;
+            let document = self.range.change(&planned.changes).await.map_err(of_change)?;
             // What is appended from now on may rely on it, and a restore must find it.
             if document.needs_backup {
-                self.range.back_up().await.map_err(of_stamp)?;
+                self.back_up().await?;
             }
         }
-        if planned.leaves_going {
-            self.remove_going().await.map_err(of_stamp)?;
+        if planned.leaves_going
+            && let Err(error) = self.remove_going().await
+        {
+            // Nobody sees them: the next one to open the streams goes on.
+            tracing::info!(%error, "streams that were removed are not emptied yet");
         }
         Ok(())
+    }
+
+    /// Backs up what is committed: as often as it takes, because it can't be taken back.
+    async fn back_up(&self) -> Result<(), StreamError> {
+        let mut back_off = self.range.surroundings().back_off();
+        loop {
+            match self.range.back_up().await {
+                Ok(()) => return Ok(()),
+                Err(StampError::Store { .. }) if self.may_go_on() => back_off.wait().await,
+                Err(error) => return Err(of_change(error)),
+            }
+        }
     }
 
     /// Removes streams that nobody sees any more, some extents at a time.
@@ -191,7 +206,7 @@ impl Held {
             let next = kept.min(DROPPED_AT_ONCE_MAX);
             let Some(first) = entry.extents.get(next).filter(|_| next > 0) else { return Ok(()) };
             let to = TrimPoint { ordinal: first.ordinal, offset: 0 };
-            self.range.change(&[Change::Trim { stream: id, to }]).await.map_err(of_stamp)?;
+            self.range.change(&[Change::Trim { stream: id, to }]).await.map_err(of_change)?;
         }
     }
 

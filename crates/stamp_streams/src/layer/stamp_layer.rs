@@ -144,7 +144,16 @@ impl Held {
     }
 }
 
-/// What a failure of the stamp says to the layers above: see [`stream::StreamLayer`].
+/// What a failed change of the document says to the layers above: one that was sent may have been made.
+pub(super) fn of_change(error: StampError) -> StreamError {
+    match error {
+        StampError::Stored(error) => StreamError::Corrupt(error.to_string()),
+        StampError::Change(_) | StampError::Setup(_) => StreamError::Unavailable(error.to_string()),
+        other => StreamError::OutcomeUnknown(other.to_string()),
+    }
+}
+
+/// What a failed read says: nothing was done. See [`stream::StreamLayer`].
 pub(super) fn of_stamp(error: StampError) -> StreamError {
     match error {
         StampError::Stored(error) => StreamError::Corrupt(error.to_string()),

@@ -24,6 +24,7 @@ mod ledger;
 mod nemesis;
 mod network;
 mod objects;
+mod partitions;
 mod record;
 mod server;
 mod world;

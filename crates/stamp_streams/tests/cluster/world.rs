@@ -128,6 +128,14 @@ impl World {
         self.surroundings(&gate, Arc::new(HostClock::new(0)), &link(), &link())
     }
 
+    /// What one more process has, on a host with a right clock, in the world's weather.
+    pub(crate) fn new_process(self: &Arc<Self>) -> (Arc<Gate>, Surroundings) {
+        let link = || Arc::new(Link::new(&self.random, &self.weather));
+        let gate = Arc::new(Gate::default());
+        let surroundings = self.surroundings(&gate, Arc::new(HostClock::new(0)), &link(), &link());
+        (gate, surroundings)
+    }
+
     fn surroundings(
         &self,
         gate: &Arc<Gate>,

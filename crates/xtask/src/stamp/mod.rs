@@ -45,7 +45,8 @@ pub(crate) fn run_short(binary: &Path) -> Outcome<()> {
         #[command(flatten)]
         arguments: StampArguments,
     }
-    let words = ["stamp", "--short", "--bin"].map(std::ffi::OsStr::new).into_iter().chain([binary.as_os_str()]);
+    let words =
+        ["stamp", "--short", "--bin"].map(std::ffi::OsStr::new).into_iter().chain([binary.as_os_str()]);
     run(&<Alone as clap::Parser>::try_parse_from(words)?.arguments)
 }
 
