@@ -68,7 +68,10 @@ impl Partitions {
                 metrics: Arc::new(RangeMetrics::new(&env.metrics)),
                 life: Life { incarnation, lease },
             };
-            Ok(Partitions { server: PartitionServer::open(shared).await? })
+            let maintenance = shared.maintenance.clone();
+            // Its threads would go on: a process that stands by tries again.
+            let server = PartitionServer::open(shared).await.inspect_err(|_| maintenance.close());
+            Ok(Partitions { server: server? })
         })
     }
 

@@ -38,7 +38,7 @@ mod settings;
 mod stores;
 mod surroundings;
 
-pub use backup::back_up::back_up_all;
+pub use backup::back_up::{back_up_all, prune_backups};
 pub use backup::found::{FirstRange, found, is_founded};
 pub use backup::probe::probe;
 pub use backup::restore::{RestoreReport, restore};

@@ -43,13 +43,12 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Opens the layers: checkpoints and logs are read. If that fails, what is held comes back, with the
-    /// reason.
+    /// Opens the layers: checkpoints and logs are read. An error is the reason why not.
     pub(super) async fn open(
         configuration: &Configuration,
         env: &Environment,
         held: Held,
-    ) -> Result<Self, (Held, String)> {
+    ) -> Result<Self, String> {
         let began_at = env.clock.monotonic();
         let opened = async {
             let layer = StampLayer::open(held.range.clone()).await.map_err(|error| error.to_string())?;
@@ -68,7 +67,7 @@ impl Served {
                 tracing::info!(took_ms = took_for.as_millis() as u64, "the stamp's ranges are loaded");
                 Ok(Served { streams, partitions, held })
             }
-            Err(why) => Err((held, why)),
+            Err(why) => Err(why),
         }
     }
 }
@@ -144,7 +143,8 @@ pub(super) async fn serve_range(
             if let Some(serving) = serving {
                 serving.await;
             }
-            partitions.close().await;
+            // A store that does not answer must not keep the stamp here: whoever takes it seals what is open.
+            let _ = select(pin!(partitions.close()), env.clock.sleep(CLOSE_FOR)).await;
             give_up(&held).await;
             Ok(Ended::Stopped)
         }
@@ -153,7 +153,7 @@ pub(super) async fn serve_range(
             if let Some(serving) = serving {
                 let _ = select(serving, env.clock.sleep(DRAIN_FOR)).await;
             }
-            let _ = select(partitions.close(), env.clock.sleep(CLOSE_FOR)).await;
+            let _ = select(pin!(partitions.close()), env.clock.sleep(CLOSE_FOR)).await;
             Ok(Ended::Lost(held))
         }
     }
@@ -180,7 +180,11 @@ async fn flush(partitions: &Partitions, clock: &dyn base::Clock) {
 
 /// Gives the range up, and leaves the stamp.
 pub(super) async fn give_up(held: &Held) {
-    match held.range.release().await {
+    let released = match held.range.release().await {
+        Ok(()) => Ok(()),
+        Err(_) => held.range.give_up().await,
+    };
+    match released {
         Ok(()) => tracing::info!("the stamp is given up: another process may serve it"),
         Err(error) => {
             tracing::warn!(%error, "the stamp could not be given up: another waits for the lease's end")

@@ -3,16 +3,20 @@
 
 use crate::stamp::served_accounts::{ServedAccounts, may_take};
 use crate::stamp::stores::{StampFailure, Stores};
+use futures_util::future::{Either, select};
 use parking_lot::Mutex;
 use stamp::{KeyLimits, OwnEntry};
 use stamp_streams::{
     FirstRange, Life, OwnedRange, RangeWatch, StampError, Surroundings, Taken, found, is_founded,
 };
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How often a process that stands by looks.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
+/// Lease times that a process may take to take and seal a stamp.
+const TAKES_OF_LEASE: u32 = 2;
 /// After what failed it is tried again then.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -37,13 +41,24 @@ impl Waiting {
 }
 
 /// A range that this process has, and the life that it has it in.
+#[derive(Clone)]
 pub(super) struct Held {
     pub(super) life: Arc<Life>,
     pub(super) range: Arc<OwnedRange>,
 }
 
+/// What came of a try to take the stamp.
+enum Tried {
+    Taken(Arc<OwnedRange>),
+    NotNow,
+    /// It may have been taken, and this process can't serve it: the life ends, so that another can.
+    StandDown,
+}
+
 /// What a process that stands by has.
 pub(super) struct StandBy<'a> {
+    /// Its life, which ends with the process whatever it is at then.
+    pub(super) life: Mutex<Option<Arc<Life>>>,
     pub(super) stores: &'a Stores,
     pub(super) accounts: &'a ServedAccounts,
     pub(super) waiting: &'a Waiting,
@@ -68,26 +83,42 @@ impl StandBy<'_> {
                     None => continue,
                 },
             };
+            *self.life.lock() = Some(life.clone());
             let watch = RangeWatch::new(&life);
             while life.holds() {
-                if let Some(range) = self.try_to_take(&watch).await? {
-                    return Ok(Held { life, range });
+                match self.try_to_take(&watch).await? {
+                    Tried::Taken(range) => return Ok(Held { life, range }),
+                    Tried::NotNow => self.surroundings().clock.sleep(LOOK_EVERY).await,
+                    Tried::StandDown => break,
                 }
-                self.surroundings().clock.sleep(LOOK_EVERY).await;
             }
             life.leave().await;
+            // Others look meanwhile.
+            self.surroundings().clock.sleep(RETRY_AFTER).await;
         }
     }
 
-    async fn try_to_take(&self, watch: &RangeWatch) -> Result<Option<Arc<OwnedRange>>, StampFailure> {
+    async fn try_to_take(&self, watch: &RangeWatch) -> Result<Tried, StampFailure> {
+        let mut was_sent = false;
         let tried = async {
             let ranges = watch.look().await?;
-            let Some((range, own)) = ranges.into_iter().next() else { return Ok(None) };
+            let Some((range, own)) = ranges.into_iter().next() else { return Ok(Tried::NotNow) };
             if !self.may_take(watch, own).await? {
-                return Ok(None);
+                return Ok(Tried::NotNow);
             }
-            match watch.take(range).await? {
-                Taken::Range(range) => return Ok(Some(range)),
+            was_sent = true;
+            // It may have the range by then, and not reach the store that it must seal it in.
+            let clock = &self.surroundings().clock;
+            let patience = clock.sleep(TAKES_OF_LEASE * self.surroundings().settings.ttl);
+            let taken = match select(pin!(watch.take(range)), patience).await {
+                Either::Left((taken, _)) => taken?,
+                Either::Right(_) => {
+                    self.waiting.note("the stamp could not be taken in time".to_owned());
+                    return Ok(Tried::StandDown);
+                }
+            };
+            match taken {
+                Taken::Range(range) => return Ok(Tried::Taken(range)),
                 Taken::Owned => self.waiting.note(served_by(own)),
                 Taken::Wait(wait) => {
                     let seconds = wait.as_secs_f64();
@@ -95,15 +126,15 @@ impl StandBy<'_> {
                 }
                 Taken::NotNow => {}
             }
-            Ok(None)
+            Ok(Tried::NotNow)
         };
         match tried.await {
             Err(StampError::Stored(error)) => Err(StampFailure::Refused(error.to_string())),
             Err(error) => {
                 self.waiting.note(error.to_string());
-                Ok(None)
+                Ok(if was_sent { Tried::StandDown } else { Tried::NotNow })
             }
-            Ok(taken) => Ok(taken),
+            Ok(tried) => Ok(tried),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The stores of a stamp, opened, and what its driver is given.
 
 use crate::configuration::stamp::StampConfiguration;
-use base::Environment;
+use base::{BoxFuture, Clock, Environment, Ticks};
 use sha2::{Digest, Sha256};
 use stamp::StampId;
 use stamp_stores::{OpenError, OpenedObjectStore, StoreSurroundings, open_key_values, open_object_store};
@@ -14,6 +14,8 @@ const EXTENT_SIZE_BYTES: u64 = 256 << 20;
 /// The share of a lease time that a process does without, at most a second: it stops so much earlier.
 const MARGIN_OF_LEASE: u32 = 5;
 const MARGIN_MAX: Duration = Duration::from_secs(1);
+/// The share of a lease time for which a part is tried: then another process may do better with the store.
+const GIVE_UP_OF_LEASE: u32 = 4;
 
 /// Why a process can't join its stamp.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +24,24 @@ pub(crate) enum StampFailure {
     Open(#[from] OpenError),
     #[error("{0}")]
     Refused(String),
+}
+
+/// A clock whose monotonic time goes on while the machine is suspended, as leases need it.
+struct SuspendClock(Arc<dyn Clock>);
+
+impl Clock for SuspendClock {
+    fn now(&self) -> Ticks {
+        self.0.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(now.tv_sec.try_into().unwrap_or(0), now.tv_nsec.try_into().unwrap_or(0))
+    }
+
+    fn sleep(&self, sleep_for: Duration) -> BoxFuture<'static, ()> {
+        self.0.sleep(sleep_for)
+    }
 }
 
 /// The stores.
@@ -53,10 +73,11 @@ impl Stores {
             ttl,
             margin: (ttl / MARGIN_OF_LEASE).min(MARGIN_MAX),
             extent_size_bytes: EXTENT_SIZE_BYTES,
+            give_up_after: ttl / GIVE_UP_OF_LEASE,
             ..StampSettings::new(stamp_id(&configuration.name))
         };
         let surroundings = Surroundings {
-            clock: env.clock.clone(),
+            clock: Arc::new(SuspendClock(env.clock.clone())),
             random: env.random.clone(),
             spawner: env.spawner.clone(),
             objects: objects.store.clone(),

@@ -6,7 +6,7 @@
 
 use base::Clock;
 use stamp::Mark;
-use stamp_streams::{Life, OwnedRange, Sweeper, back_up_all};
+use stamp_streams::{Life, OwnedRange, Sweeper, back_up_all, prune_backups};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ use std::time::Duration;
 const BACK_UP_EVERY: Duration = Duration::from_secs(180);
 /// Between two sweeps, at least.
 const SWEEP_EVERY: Duration = Duration::from_secs(900);
+/// Backups of all documents that are kept.
+const KEPT_BACKUPS: usize = 8;
 /// Sweeps after the last change, so that what it dropped goes once it is old enough.
 const SWEEPS_AFTER_CHANGE: u32 = 8;
 
@@ -47,6 +49,10 @@ pub(super) async fn keep_sweeping(life: Arc<Life>, range: Arc<OwnedRange>, clock
         }
         if left == 0 {
             continue;
+        }
+        match prune_backups(&life, KEPT_BACKUPS).await {
+            Ok(pruned) => tracing::debug!(pruned, "old backups are deleted"),
+            Err(error) => tracing::warn!(%error, "old backups can't be deleted; it is tried again"),
         }
         match sweeper.sweep().await {
             Ok(swept) => {

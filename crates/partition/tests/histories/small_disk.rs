@@ -74,7 +74,7 @@ fn settings(reserve_size_bytes: u64, manager_log_growth_bytes: u64) -> (StreamSe
         journal_segment_size_bytes: SEGMENT_SIZE_BYTES,
         reserve_size_bytes,
         flush_size_bytes_max: TABLE_SIZE_BYTES,
-        manager_log_growth_bytes: 24 << 10,
+        manager_log_growth_bytes,
         ..StreamSettings::tiny()
     };
     let partitions = PartitionSettings {

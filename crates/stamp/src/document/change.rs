@@ -84,6 +84,13 @@ pub enum Change {
     },
 }
 
+impl Change {
+    /// Whether it adds to the document, which has a bound.
+    pub fn grows(&self) -> bool {
+        matches!(self, Change::CreateStream { .. } | Change::AddExtent { .. } | Change::Share { .. })
+    }
+}
+
 /// Why a change was refused: the caller's picture of the document is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {

@@ -81,3 +81,30 @@ pub(crate) async fn newest_backup(
     let content = surroundings.read_object(name, BACKUP_SIZE_BYTES_MAX).await?;
     Ok(Some(Backup::decode(&content, life.stamp, name)?.revision))
 }
+
+/// Deletes complete backups of this life of the metadata store but the newest `keep_count`: a restore uses
+/// the newest one alone. How many went.
+///
+/// # Errors
+///
+/// If the object store can't be reached; what was deleted was not needed.
+pub async fn prune_backups(life: &Life, keep_count: usize) -> Result<usize, StampError> {
+    let surroundings = &life.surroundings;
+    let mut names = surroundings.list_names(&backups_folder(life.life())).await?;
+    // Names end with the revision, in order; those of single changes have a range behind it.
+    names.retain(|name| !name.rsplit('/').next().unwrap_or("-").contains('-'));
+    names.truncate(names.len().saturating_sub(keep_count.max(1)));
+    let mut count = 0;
+    for name in names {
+        if !life.holds() {
+            return Err(StampError::LeaseEnded);
+        }
+        match surroundings.try_once(surroundings.objects.delete(&name)).await {
+            Some(Ok(()) | Err(StoreError::NotThere)) => count += 1,
+            // The next one tries again.
+            Some(Err(error)) => return Err(StampError::store(&name, error)),
+            None => return Err(StampError::store(&name, StoreError::UnknownOutcome("no answer".to_owned()))),
+        }
+    }
+    Ok(count)
+}

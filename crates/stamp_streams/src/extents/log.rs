@@ -231,6 +231,11 @@ impl Log {
             WalkStep::Sealed { length } => {
                 let mut state = self.core.state.lock();
                 state.window = None;
+                // None, unless a push came between: nobody else would tell it.
+                let waiting = state.waiting.split_off(&(extent, 0));
+                for (_, waiting) in waiting {
+                    drop(waiting.send(Err(AppendError::unknown("the extent was sealed"))));
+                }
                 state.progress.sealed = Some(extent);
                 state.unrecorded.push(Change::RecordLength { stream: self.stream, extent, length });
                 return Ok(());

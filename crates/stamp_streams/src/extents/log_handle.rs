@@ -27,6 +27,13 @@ impl Log {
         })
     }
 
+    /// Whether the document has the length of this extent.
+    pub(crate) fn range_lists_sealed(&self, extent: ExtentName) -> bool {
+        let document = self.range.document();
+        let entry = document.streams.get(&self.stream).and_then(|stream| stream.extent(extent));
+        entry.is_none_or(|entry| entry.length.is_some())
+    }
+
     /// Whether this extent takes appends.
     pub(crate) fn is_open(&self, extent: ExtentName) -> bool {
         let state = self.core.state.lock();

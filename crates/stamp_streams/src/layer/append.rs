@@ -43,12 +43,15 @@ impl Held {
         if size > PART_BODY_SIZE_MAX {
             return Err(StreamError::TooLarge { size_bytes: size, size_bytes_max: PART_BODY_SIZE_MAX });
         }
-        let make = |extent, offset| body(&blocks, extent, offset, size);
+        let make = |extent, offset| {
+            // Under the log's lock, so that whoever sees the part sees where it begins.
+            self.starts.appended(extent, offset);
+            body(&blocks, extent, offset, size)
+        };
         let appended = log.append_made(size, make).await.map_err(of_append)?;
         let header = *appended.header();
         let extent = header.place.extent;
         let is_known = self.ids.note(extent);
-        self.starts.appended(extent, header.offset);
         appended.durable().await.map_err(of_append)?;
         if !is_known {
             // It is durable, but no place names it.

@@ -179,6 +179,14 @@ impl Held {
             let document = self.range.document();
             let going = document.streams.iter().find(|(_, entry)| entry.purpose.starts_with(GOING));
             let Some((&stream, entry)) = going else { return Ok(()) };
+            if let Some(open) = entry.extents.iter().find(|entry| entry.length.is_none()) {
+                // An append came between: nobody will ever read it.
+                let log = self.range.log(stream);
+                if log.end_extent().await.is_err() || !log.range_lists_sealed(open.name) {
+                    return Err(StampError::NotMine(self.range.range()));
+                }
+                continue;
+            }
             let extents: Vec<_> =
                 entry.extents.iter().map(|entry| entry.name).take(DROPPED_AT_ONCE_MAX).collect();
             let change = match extents.len() {

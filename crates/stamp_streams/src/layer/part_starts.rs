@@ -68,6 +68,21 @@ struct Kept {
     uses: u64,
 }
 
+impl Kept {
+    fn keep(&mut self, extent: ExtentName, starts: Arc<Starts>) {
+        self.uses += 1;
+        self.count += starts.starts.len();
+        if let Some((_, before)) = self.extents.insert(extent, (self.uses, starts)) {
+            self.count -= before.starts.len();
+        }
+        while self.count > KEPT_STARTS_MAX && self.extents.len() > 1 {
+            let oldest = self.extents.iter().min_by_key(|(_, (used, _))| *used).map(|(extent, _)| *extent);
+            let Some((_, dropped)) = oldest.and_then(|extent| self.extents.remove(&extent)) else { break };
+            self.count -= dropped.starts.len();
+        }
+    }
+}
+
 /// The starts of sealed extents, those that were used last.
 #[derive(Default)]
 pub(super) struct PartStarts(Mutex<Kept>);
@@ -84,14 +99,42 @@ impl PartStarts {
         if let Some(starts) = self.kept(extent) {
             return Ok(starts);
         }
-        let own = self.0.lock().open.remove(&extent);
-        let starts = match own {
-            // What was pushed and not acknowledged would have stopped the range.
-            Some(starts) => Arc::new(Starts { starts, end: length }),
-            None => Arc::new(read_starts(surroundings, extent, length, may_go_on).await?),
-        };
-        self.keep(extent, starts.clone());
+        if let Some(starts) = self.close(extent, length) {
+            return Ok(starts);
+        }
+        let starts = Arc::new(read_starts(surroundings, extent, length, may_go_on).await?);
+        self.0.lock().keep(extent, starts.clone());
         Ok(starts)
+    }
+
+    /// What this process knows of an extent that it wrote, once that is sealed. What was pushed and not
+    /// acknowledged would have stopped the range.
+    fn close(&self, extent: ExtentName, length: u64) -> Option<Arc<Starts>> {
+        let mut kept = self.0.lock();
+        let starts = Arc::new(Starts { starts: kept.open.remove(&extent)?, end: length });
+        kept.keep(extent, starts.clone());
+        Some(starts)
+    }
+
+    /// Of extents that are sealed by now only as many are kept as of others, of those that are gone none.
+    /// `length_of`: none, the extent is gone.
+    pub(super) fn settle(&self, length_of: impl Fn(ExtentName) -> Option<Option<u64>>) {
+        let mut kept = self.0.lock();
+        let open: Vec<ExtentName> = kept.open.keys().copied().collect();
+        for extent in open {
+            match length_of(extent) {
+                Some(None) => {}
+                Some(Some(length)) => {
+                    let starts = kept.open.remove(&extent).unwrap_or_default();
+                    kept.keep(extent, Arc::new(Starts { starts, end: length }));
+                }
+                // Readers may still hold places in it.
+                None => {
+                    let starts = kept.open.remove(&extent).unwrap_or_default();
+                    kept.keep(extent, Arc::new(Starts { starts, end: u64::MAX }));
+                }
+            }
+        }
     }
 
     /// A part of an open extent was given its place.
@@ -107,6 +150,10 @@ impl PartStarts {
     /// of a later part.
     pub(super) fn open_part_at(&self, extent: ExtentName, offset: u64) -> Option<(u64, u64)> {
         let kept = self.0.lock();
+        // It was sealed, or left its stream, since the caller looked.
+        if let Some((_, starts)) = kept.extents.get(&extent) {
+            return starts.part_at(offset);
+        }
         let starts = kept.open.get(&extent)?;
         let behind = starts.partition_point(|start| *start <= offset);
         let start = *starts.get(behind.checked_sub(1)?)?;
@@ -127,21 +174,6 @@ impl PartStarts {
         let (used, starts) = kept.extents.get_mut(&extent)?;
         *used = now;
         Some(starts.clone())
-    }
-
-    fn keep(&self, extent: ExtentName, starts: Arc<Starts>) {
-        let mut kept = self.0.lock();
-        kept.uses += 1;
-        let now = kept.uses;
-        kept.count += starts.starts.len();
-        if let Some((_, before)) = kept.extents.insert(extent, (now, starts)) {
-            kept.count -= before.starts.len();
-        }
-        while kept.count > KEPT_STARTS_MAX && kept.extents.len() > 1 {
-            let oldest = kept.extents.iter().min_by_key(|(_, (used, _))| *used).map(|(extent, _)| *extent);
-            let Some((_, dropped)) = oldest.and_then(|extent| kept.extents.remove(&extent)) else { break };
-            kept.count -= dropped.starts.len();
-        }
     }
 }
 
@@ -227,10 +259,10 @@ mod tests {
         let large = Arc::new(Starts { starts: vec![0; KEPT_STARTS_MAX / 3], end: 1 });
         let name = |counter| ExtentName::new(Incarnation(1), counter);
         for counter in 0..3 {
-            kept.keep(name(counter), large.clone());
+            kept.0.lock().keep(name(counter), large.clone());
         }
         assert!(kept.kept(name(0)).is_some());
-        kept.keep(name(3), large.clone());
+        kept.0.lock().keep(name(3), large.clone());
         let there: Vec<_> = (0..4).map(|counter| kept.kept(name(counter)).is_some()).collect();
         assert_eq!(there, [true, false, true, true], "the one that was not used for longest goes");
     }

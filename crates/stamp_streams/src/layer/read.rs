@@ -5,16 +5,21 @@
 //! asked for [`READ_FOR`], then the read fails as unavailable.
 
 use crate::layer::stamp_layer::{Held, of_stamp};
+use crate::range::range_stop::RangeStop;
 use crate::stores::store_error::StoreError;
 use bytes::Bytes;
 use futures_util::StreamExt;
+use futures_util::future::{Either, select};
 use futures_util::stream::iter;
 use stamp::{ExtentName, PART_HEADER_SIZE};
+use std::pin::pin;
 use std::time::Duration;
 use stream::{BLOCK_HEADER_SIZE, Location, StreamError, verify_block};
 
 /// How long a read is tried.
-const READ_FOR: Duration = Duration::from_secs(20);
+const READ_FOR: Duration = Duration::from_secs(8);
+/// How long one try of it may take.
+const READ_TRY_FOR: Duration = Duration::from_secs(2);
 /// Parts of a run that are read at a time.
 const PARTS_AT_ONCE_MAX: usize = 8;
 
@@ -72,7 +77,9 @@ impl Held {
         let found = match listed.and_then(|listed| listed.length) {
             Some(length) => {
                 let surroundings = self.range.surroundings();
-                let starts = self.starts.sealed(surroundings, extent, length, || self.may_go_on());
+                let until = surroundings.clock.monotonic() + READ_FOR;
+                let may_go_on = || self.may_go_on() && surroundings.clock.monotonic() < until;
+                let starts = self.starts.sealed(surroundings, extent, length, may_go_on);
                 starts.await.map_err(of_stamp)?.part_at(offset)
             }
             // Of what is not listed any more a reader may still hold a place.
@@ -95,7 +102,11 @@ impl Held {
         let until = surroundings.clock.monotonic() + READ_FOR;
         let mut back_off = surroundings.back_off();
         loop {
-            let read = surroundings.try_once(surroundings.objects.read(&name, from, size)).await;
+            let read = pin!(surroundings.objects.read(&name, from, size));
+            let read = match select(read, surroundings.clock.sleep(READ_TRY_FOR)).await {
+                Either::Left((read, _)) => Some(read),
+                Either::Right(_) => None,
+            };
             let error = match read {
                 Some(Ok(bytes)) if bytes.len() as u64 == size => return Ok(bytes),
                 Some(Ok(bytes)) => {
@@ -112,6 +123,8 @@ impl Held {
                 }
                 Err(damage) => return Err(StreamError::Corrupt(damage)),
                 Ok(why) if surroundings.clock.monotonic() >= until => {
+                    // Another process may reach the store.
+                    self.range.stop(RangeStop::Reload);
                     return Err(StreamError::Unavailable(format!("object {name} can't be read: {why}")));
                 }
                 Ok(_) => back_off.wait().await,

@@ -97,6 +97,8 @@ impl StampReplay {
         let Some((extent, length)) = self.extents.pop_front() else { return Ok(false) };
         let from = self.skipped.filter(|(skipped, _)| *skipped == extent).map_or(0, |(_, from)| from);
         let held = &self.held;
+        // It may have been sealed since the replay began.
+        let length = length.or_else(|| held.listing().extents.get(&extent).and_then(|listed| listed.length));
         let starts = match length {
             Some(0) => return Ok(true),
             Some(length) => {

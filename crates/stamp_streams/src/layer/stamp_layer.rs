@@ -70,7 +70,7 @@ impl Listing {
 }
 
 impl StampLayer {
-    /// The streams of a range that was taken and not read yet. Streams whose removal was cut off go first.
+    /// The streams of a range that was taken and not read yet. Streams whose removal was cut off go on to go.
     ///
     /// # Errors
     ///
@@ -81,7 +81,9 @@ impl StampLayer {
         ids.learn(&document)?;
         let listing = Mutex::new(Arc::new(Listing::new(document)));
         let layer = StampLayer(Arc::new(Held { range, ids, starts: PartStarts::default(), listing }));
-        layer.0.remove_going().await?;
+        if let Err(error) = layer.0.remove_going().await {
+            tracing::info!(%error, "streams that were removed are not emptied yet");
+        }
         Ok(Arc::new(layer))
     }
 }
@@ -93,6 +95,8 @@ impl Held {
         let mut listing = self.listing.lock();
         if !Arc::ptr_eq(&listing.document, &document) {
             *listing = Arc::new(Listing::new(document));
+            let extents = &listing.extents;
+            self.starts.settle(|extent| extents.get(&extent).map(|listed| listed.length));
         }
         listing.clone()
     }

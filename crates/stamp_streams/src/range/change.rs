@@ -25,7 +25,9 @@ impl OwnedRange {
         self.settle(&mut held).await?;
         let changed = apply_changes(held.document(), changes).map_err(stamp::BeginError::from)?;
         let size = encode_document(&changed.document, self.life.life().stamp).len();
-        if size > DOCUMENT_SIZE_BYTES_MAX {
+        // What ends extents, drops them or is on the way to that is always possible.
+        let bound = if changes.iter().any(Change::grows) { DOCUMENT_SIZE_BYTES_MAX } else { usize::MAX };
+        if size > bound {
             let range = self.range();
             return Err(StampError::Setup(format!("the document of range {range} would have {size} bytes")));
         }
@@ -71,17 +73,47 @@ impl OwnedRange {
         Ok(())
     }
 
-    /// Makes a backup have what only the document says, and records that.
+    /// Makes a backup have what only the document says, and records that: of the document as it is then.
     pub(crate) async fn back_up(&self) -> Result<(), StampError> {
-        let of_split = self.backup_of_split.lock().clone();
-        match of_split {
-            Some(backup) => store_backup(&self.life.surroundings, &backup).await?,
-            None => {
-                back_up_all(&self.life).await?;
+        loop {
+            let of_split = self.backup_of_split.lock().clone();
+            let has_until = match of_split {
+                Some(backup) => {
+                    store_backup(&self.life.surroundings, &backup).await?;
+                    backup.revision
+                }
+                None => back_up_all(&self.life).await?,
+            };
+            let mut held = self.held.lock().await;
+            self.settle(&mut held).await?;
+            *self.backup_of_split.lock() = None;
+            if !held.document().needs_backup {
+                return Ok(());
             }
+            // Changed meanwhile, perhaps by what headers do not say.
+            if held.revision() > has_until {
+                continue;
+            }
+            if !self.is_held() {
+                return Err(StampError::NotMine(self.range()));
+            }
+            held.begin(&[Change::BackedUp], self.life.next_mark())?;
+            return self.settle(&mut held).await;
         }
-        self.change(&[Change::BackedUp]).await?;
-        *self.backup_of_split.lock() = None;
-        Ok(())
+    }
+
+    /// Gives up a range that has stopped in a way that another process may do better with: it cannot reach the
+    /// object store, say. Nothing is served under this handle any more, and whoever takes the range seals
+    /// what is open.
+    ///
+    /// # Errors
+    ///
+    /// If the lease has ended, or another has the range.
+    pub async fn give_up(&self) -> Result<(), StampError> {
+        self.stop(RangeStop::Released);
+        let mut held = self.held.lock().await;
+        self.settle(&mut held).await?;
+        held.begin_release(self.life.next_mark())?;
+        self.settle(&mut held).await
     }
 }

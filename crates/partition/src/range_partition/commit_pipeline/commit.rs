@@ -200,7 +200,7 @@ impl CommitPipeline {
     /// The task that was to commit a group has ended without an outcome, as by a panic. Nobody knows whether
     /// the group is in the log: its operations have that outcome, and those on top of it get the same.
     fn break_off(&self) {
-        let error = PartitionError::Unavailable("the group commit broke off".to_owned());
+        let error = PartitionError::OutcomeUnknown("the group commit broke off".to_owned());
         tracing::error!(
             table = self.core.table.name(),
             id = self.core.id,

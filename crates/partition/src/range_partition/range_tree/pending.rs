@@ -75,7 +75,7 @@ impl Teller {
 impl Drop for Teller {
     fn drop(&mut self) {
         if matches!(*self.0.lock(), Told::NotYet(_)) {
-            self.tell(Err(PartitionError::Unavailable("range is closed".to_owned())));
+            self.tell(Err(PartitionError::OutcomeUnknown("range is closed".to_owned())));
         }
     }
 }
