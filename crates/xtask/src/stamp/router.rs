@@ -8,6 +8,7 @@
 use crate::client::http_client::{Answer, HttpClient};
 use crate::client::service_client::{Pairs, ServiceClient};
 use crate::client::shared_key::Signer;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between tries, so that processes that refuse are not flooded.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// A process that did not answer in time is left out for so long, as long as there is another one.
+const AVOIDED_FOR: Duration = Duration::from_secs(15);
 /// A request is tried so long, then its last outcome counts.
 const TRIED_FOR_MAX: Duration = Duration::from_secs(300);
 
@@ -56,6 +59,8 @@ enum Connection {
 pub(super) struct Router {
     service: Service,
     addresses: Vec<SocketAddr>,
+    /// When each is tried again, if it is left out.
+    avoided_until: Vec<Option<Instant>>,
     current: usize,
     connection: Option<Connection>,
     table_content_type: &'static str,
@@ -67,6 +72,7 @@ impl Router {
         Router {
             service,
             addresses: addresses.to_vec(),
+            avoided_until: vec![None; addresses.len()],
             current: first % addresses.len(),
             connection: None,
             table_content_type: "application/json",
@@ -87,23 +93,32 @@ impl Router {
             None => connect(self.service, address),
         };
         let sent = match connection {
-            Err(error) => Sent::NotDone(format!("{address}: {error}")),
-            Ok(mut connection) => {
-                let content_type = self.table_content_type;
-                match exchange(&mut connection, content_type, request) {
-                    Ok(answer) => {
-                        self.connection = Some(connection);
-                        classify(answer)
-                    }
-                    Err(error) => Sent::Unknown(format!("{address}: {error}")),
-                }
+            Err(error) => {
+                self.avoid_if_it_hangs(&error);
+                Sent::NotDone(format!("{address}: {error}"))
             }
+            Ok(mut connection) => match exchange(&mut connection, self.table_content_type, request) {
+                Ok(answer) => {
+                    self.connection = Some(connection);
+                    classify(answer)
+                }
+                Err(error) => {
+                    self.avoid_if_it_hangs(&error);
+                    Sent::Unknown(format!("{address}: {error}"))
+                }
+            },
         };
         if !matches!(sent, Sent::Answer(_)) {
             self.connection = None;
-            self.current = (self.current + 1) % self.addresses.len();
+            self.current = next_address(self.current, &self.avoided_until, Instant::now());
         }
         sent
+    }
+
+    fn avoid_if_it_hangs(&mut self, error: &std::io::Error) {
+        if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) {
+            self.avoided_until[self.current] = Some(Instant::now() + AVOIDED_FOR);
+        }
     }
 
     /// Sends until something is done or may be done, or until it shall stop.
@@ -130,6 +145,14 @@ impl Router {
             }
         }
     }
+}
+
+/// The next one that is not left out, or the next one if all are.
+fn next_address(current: usize, avoided_until: &[Option<Instant>], now: Instant) -> usize {
+    let count = avoided_until.len();
+    let others = (1..=count).map(|step| (current + step) % count);
+    let is_free = |index: &usize| avoided_until[*index].is_none_or(|until| until <= now);
+    others.clone().find(is_free).unwrap_or((current + 1) % count)
 }
 
 fn connect(service: Service, address: SocketAddr) -> std::io::Result<Connection> {
@@ -190,6 +213,24 @@ mod tests {
                 Sent::Unknown(_) => "unknown",
             };
             assert_eq!(found, wanted, "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_hangs_is_left_out_for_a_while() {
+        let now = Instant::now();
+        let (until, over) = (Some(now + AVOIDED_FOR), Some(now));
+        // Current, left out, next.
+        let cases = [
+            (0, [None, None, None], 1),
+            (2, [None, None, None], 0),
+            (2, [until, None, None], 1),
+            (1, [until, None, until], 1),
+            (0, [until, until, until], 1),
+            (2, [over, until, None], 0),
+        ];
+        for (current, avoided, next) in cases {
+            assert_eq!(next_address(current, &avoided, now), next, "{current} {avoided:?}");
         }
     }
 
