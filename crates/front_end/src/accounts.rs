@@ -9,6 +9,7 @@ use crate::auth::signature::SigningKey;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use base64::{Engine, alphabet};
+use hmac::Mac;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -142,6 +143,13 @@ impl Account {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Tells accounts of the same name and other keys apart, without saying the keys: what each signs.
+    pub fn fingerprint(&self) -> String {
+        let signed =
+            |key: &SigningKey| key.sign(|sink| sink.update(b"larimar account fingerprint".as_slice()));
+        self.keys.iter().map(signed).collect::<Vec<_>>().join(" ")
     }
 
     /// Its keys, any of which may sign.

@@ -15,6 +15,7 @@ use crate::table_api::TableApi;
 use base::{BoxFuture, Clock, Metrics, Random, Spawner};
 use blob::BlobService;
 use bytes::Bytes;
+use futures_util::future::join3;
 use hyper::body::Body;
 use hyper::{Request, Response};
 use queue::QueueService;
@@ -140,11 +141,12 @@ impl StandByFrontEnd {
     /// Answers on the listeners of Blob, Table and Queue service until `shutdown` completes.
     pub async fn serve(&self, listeners: [TcpListener; 3], shutdown: impl Fn() -> BoxFuture<'static, ()>) {
         let [blob, table, queue] = listeners;
-        futures_util::join!(
+        join3(
             self.connections.serve(self.blob.clone(), blob, shutdown()),
             self.connections.serve(self.table.clone(), table, shutdown()),
             self.connections.serve(self.queue.clone(), queue, shutdown()),
-        );
+        )
+        .await;
     }
 }
 

@@ -24,6 +24,7 @@ mod serve;
 mod service_manager;
 mod settings;
 mod shard;
+mod stamp;
 mod start_progress;
 mod stress;
 mod table_commands;

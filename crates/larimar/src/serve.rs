@@ -6,6 +6,7 @@ use crate::admin::{AdminError, AdminSide, Handles, Layers, Readiness};
 use crate::arguments::{OauthMode, VERSION};
 use crate::configuration::is_loopback;
 use crate::configuration::memory_shares::limits_for;
+use crate::configuration::stamp::StampConfiguration;
 use crate::configuration::{
     ADMIN_PORT_FLAG, BLOB_PORT_FLAG, Configuration, QUEUE_PORT_FLAG, Storage, TABLE_PORT_FLAG,
 };
@@ -16,6 +17,7 @@ use crate::output::report::{self, Addresses, StartSas};
 use crate::passed_sockets::{PassedError, PassedSockets};
 use crate::service_manager;
 use crate::settings::reload::{Live, Reload};
+use crate::stamp::{self, Process, StampFailure};
 use crate::start_progress::StartProgress;
 use base::Environment;
 use base::memory_disk::MemoryDisk;
@@ -60,6 +62,8 @@ pub(crate) enum ServeError {
     ReadyFile(String),
     #[error("signals can't be received: {0}")]
     Signal(std::io::Error),
+    #[error(transparent)]
+    Stamp(#[from] StampFailure),
 }
 
 /// What a new data folder takes, the journal first of all; see `docs/settings.md`.
@@ -122,7 +126,9 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
     let stream_failed = |error| of_stream(storage(), error);
     let partition_failed = |error| of_partition(storage(), error);
     let (mut env, _lock) = match &configuration.storage {
-        Storage::Memory => (base::system::environment_on(Arc::new(MemoryDisk::new())), None),
+        Storage::Memory | Storage::Stamp(_) => {
+            (base::system::environment_on(Arc::new(MemoryDisk::new())), None)
+        }
         Storage::Folder(path) => {
             data_folder::create(path)?;
             let env = base::system::environment(path);
@@ -147,6 +153,15 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
     // The workers end with the process: threads that were started before something failed use their timers to
     // the last.
     std::mem::forget(env.spawner.clone());
+    if let Storage::Stamp(stamp) = configuration.storage.clone() {
+        drop(progress);
+        let listeners = [blob_listener, table_listener, queue_listener];
+        let places = [blob, table, queue];
+        let signals = Signals { stop, hangup, rotate };
+        let (configuration, admin) = (&configuration, admin.as_ref());
+        let started = Started { configuration, env: &env, limits, readiness: &readiness, admin };
+        return serve_stamp(started, &stamp, listeners, places, signals, reload).await;
+    }
     let (streams, partitions) = sized(&configuration, &env).await;
     let streams = Streams::open(&env, streams).await.map_err(stream_failed)?;
     // The journal was read whole, and ranges have rows to load.
@@ -207,6 +222,67 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
     Ok(())
 }
 
+/// What a server has once it listens.
+struct Started<'a> {
+    configuration: &'a Configuration,
+    env: &'a Environment,
+    limits: Limits,
+    readiness: &'a Arc<Readiness>,
+    admin: Option<&'a AdminSide>,
+}
+
+/// The signals that a server follows.
+struct Signals {
+    stop: watch::Receiver<bool>,
+    hangup: Option<Signal>,
+    rotate: Signal,
+}
+
+/// Runs as one of the processes of a stamp, until it is asked to stop.
+async fn serve_stamp(
+    started: Started<'_>,
+    stamp: &StampConfiguration,
+    [blob_listener, table_listener, queue_listener]: [TcpListener; 3],
+    [blob, table, queue]: [SocketAddr; 3],
+    signals: Signals,
+    reload: Reload,
+) -> Result<(), ServeError> {
+    let Started { configuration, env, limits, readiness, admin } = started;
+    let logs = AccessLogs::start(&configuration.process.access, &env.metrics).map_err(ServeError::Runtime)?;
+    let admin_handles = handles(configuration, &reload, &logs);
+    let process = Process {
+        configuration,
+        handles: &admin_handles,
+        env,
+        limits,
+        listeners: [blob_listener, table_listener, queue_listener],
+        readiness,
+        admin,
+        logs: &logs,
+        stop: signals.stop,
+    };
+    let addresses = Addresses { blob, queue, table, admin: admin.map(AdminSide::place) };
+    let clock = env.clock.clone();
+    tokio::spawn(async move { service_manager::keep_watchdog(&*clock).await });
+    let follow = async {
+        match &configuration.tls {
+            Some(certificate) => certificate.follow(&*env.clock).await,
+            None => std::future::pending().await,
+        }
+    };
+    let ended = tokio::select! {
+        ended = stamp::run(&process, stamp, || say_started(configuration, &addresses, env)) => ended,
+        never = follow => match never {},
+        never = follow_hangups(signals.hangup, configuration, reload) => match never {},
+        never = follow_rotations(signals.rotate, &logs) => match never {},
+    };
+    service_manager::note_stopping();
+    readiness.note_closing();
+    logs.close();
+    tracing::info!("stopped");
+    ended
+}
+
 /// Says where the server listens, on standard output and in the ready file.
 fn say_started(
     configuration: &Configuration,
@@ -223,7 +299,11 @@ fn say_started(
 }
 
 /// The services over the ranges, with what they do in the background.
-fn services(configuration: &Configuration, env: &Environment, partitions: &Arc<Partitions>) -> Services {
+pub(crate) fn services(
+    configuration: &Configuration,
+    env: &Environment,
+    partitions: &Arc<Partitions>,
+) -> Services {
     let queues = QueueService::new(partitions.clone(), env.clock.clone(), env.random.clone());
     let services = Services {
         blob: Arc::new(BlobService::new(
@@ -255,7 +335,7 @@ async fn sized(configuration: &Configuration, env: &Environment) -> (StreamSetti
 }
 
 /// What keeps the process's memory within the budget. In memory what is stored has no bound.
-fn memory_guard(
+pub(crate) fn memory_guard(
     configuration: &Configuration,
     env: &Environment,
     partitions: &Arc<Partitions>,
@@ -263,7 +343,7 @@ fn memory_guard(
     let settings = &configuration.partitions;
     let budget_bytes = match &configuration.storage {
         Storage::Memory => u64::MAX,
-        Storage::Folder(_) => settings.memory_budget_size_bytes(),
+        Storage::Folder(_) | Storage::Stamp(_) => settings.memory_budget_size_bytes(),
     };
     MemoryGuard::new(partitions, env.clock.clone(), budget_bytes, settings.cache_size_bytes_max)
 }
@@ -276,7 +356,7 @@ fn of_admin(error: AdminError) -> ServeError {
 }
 
 /// What the admin side has of the process.
-fn handles(configuration: &Configuration, reload: &Reload, logs: &AccessLogs) -> Handles {
+pub(crate) fn handles(configuration: &Configuration, reload: &Reload, logs: &AccessLogs) -> Handles {
     Handles {
         slow: logs.slow(),
         log: reload.log(),
@@ -352,14 +432,24 @@ fn limits() -> Limits {
     Limits { connections_max, ..wanted }
 }
 
-fn front_end(
+pub(crate) fn front_end(
     configuration: &Configuration,
     services: Services,
     env: &Environment,
     limits: Limits,
     logs: &AccessLogs,
 ) -> FrontEnd {
-    let settings = FrontEndSettings {
+    let settings = front_end_settings(configuration, env, limits, logs);
+    FrontEnd::new(settings, services, env.clock.clone(), env.random.clone(), env.spawner.clone())
+}
+
+pub(crate) fn front_end_settings(
+    configuration: &Configuration,
+    env: &Environment,
+    limits: Limits,
+    logs: &AccessLogs,
+) -> FrontEndSettings {
+    FrontEndSettings {
         limits,
         takes_customer_keys: configuration.development.takes_customer_keys,
         tls: configuration.tls.as_ref().map(|certificate| certificate.identity.clone()),
@@ -372,8 +462,7 @@ fn front_end(
             .as_ref()
             .map(|simulated| simulated.simulation.clone()),
         ..FrontEndSettings::new(configuration.accounts.clone())
-    };
-    FrontEnd::new(settings, services, env.clock.clone(), env.random.clone(), env.spawner.clone())
+    }
 }
 
 /// The signals that have files read again, if there are such files.
@@ -424,7 +513,7 @@ fn stop_on_signals() -> Result<watch::Receiver<bool>, ServeError> {
     Ok(receiver)
 }
 
-async fn stopped(mut stop: watch::Receiver<bool>) {
+pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
     // The sender lives as long as the runtime.
     let _ = stop.wait_for(|stopping| *stopping).await;
 }

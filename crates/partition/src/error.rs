@@ -14,6 +14,12 @@ pub enum PartitionError {
     /// Another process has the range, or may have it: nothing was done, ask its owner.
     #[error("range is not served here any more")]
     NotMine,
+    /// It may have been done, and whoever loads the range next finds that out.
+    #[error("the outcome is not known: {0}")]
+    OutcomeUnknown(String),
+    /// The store below does not answer: nothing was done, try again.
+    #[error("the store is away: {0}")]
+    StoreAway(String),
     /// Too much is waiting: try again later.
     #[error("too many operations are waiting")]
     Busy,
@@ -75,20 +81,29 @@ impl PartitionError {
     pub(crate) fn changed_nothing(&self) -> bool {
         match self {
             // They come before a decision, or from an append that did not begin.
-            PartitionError::NotMine | PartitionError::Busy => true,
+            PartitionError::NotMine | PartitionError::Busy | PartitionError::StoreAway(_) => true,
             PartitionError::Settings(_) | PartitionError::Operation(_) => true,
             PartitionError::TooLarge { .. } | PartitionError::TooMuchToRead { .. } => true,
             PartitionError::DiskFull | PartitionError::OutOfFiles(_) | PartitionError::OutOfThreads(_) => {
                 true
             }
-            PartitionError::Unavailable(_) | PartitionError::Storage(_) => false,
+            PartitionError::Unavailable(_)
+            | PartitionError::Storage(_)
+            | PartitionError::OutcomeUnknown(_) => false,
         }
     }
 
     /// Whether it passes without anybody doing something about what is stored.
     pub fn is_transient(&self) -> bool {
         self.is_refusal()
-            || matches!(self, PartitionError::Unavailable(_) | PartitionError::NotMine | PartitionError::Busy)
+            || matches!(
+                self,
+                PartitionError::Unavailable(_)
+                    | PartitionError::NotMine
+                    | PartitionError::Busy
+                    | PartitionError::OutcomeUnknown(_)
+                    | PartitionError::StoreAway(_)
+            )
     }
 }
 
@@ -101,6 +116,8 @@ impl From<StreamError> for PartitionError {
             StreamError::OldEpoch { .. } | StreamError::NotOwner { .. } | StreamError::Closing => {
                 PartitionError::Unavailable(error.to_string())
             }
+            StreamError::OutcomeUnknown(why) => PartitionError::OutcomeUnknown(why),
+            StreamError::Unavailable(why) => PartitionError::StoreAway(why),
             StreamError::TooLarge { size_bytes, size_bytes_max } => {
                 PartitionError::TooLarge { size_bytes, size_bytes_max }
             }

@@ -31,7 +31,7 @@ impl Lease for EndlessLease {
 pub(crate) fn choose_late_answer(is_logged: bool) -> PartitionError {
     match is_logged {
         false => PartitionError::NotMine,
-        true => PartitionError::Unavailable(
+        true => PartitionError::OutcomeUnknown(
             "the lease of the range's owner ended before the outcome of a write was known".to_owned(),
         ),
     }

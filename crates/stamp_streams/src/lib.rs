@@ -39,7 +39,7 @@ mod stores;
 mod surroundings;
 
 pub use backup::back_up::back_up_all;
-pub use backup::found::{FirstRange, found};
+pub use backup::found::{FirstRange, found, is_founded};
 pub use backup::probe::probe;
 pub use backup::restore::{RestoreReport, restore};
 pub use collection::sweep::{Sweeper, Swept};

@@ -84,6 +84,10 @@ pub enum StreamError {
         /// Bytes allowed.
         size_bytes_max: u64,
     },
+    /// It is not known whether what was appended is there: nothing more is written before the streams are
+    /// opened again.
+    #[error("{0}")]
+    OutcomeUnknown(String),
     /// The store that keeps the streams does not answer, or this process may not ask it any more: nothing was
     /// done.
     #[error("{0}")]

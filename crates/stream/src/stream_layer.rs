@@ -6,7 +6,7 @@
 //! over both, and is best kept in one hand.
 //!
 //! What errors say of a request: [`StreamError::NotOwner`] and its like refuse it, nothing was done;
-//! [`StreamError::WritesStopped`] leaves the outcome open, nothing more is written; [`StreamError::NoStream`]
+//! [`StreamError::OutcomeUnknown`] leaves it open, and nothing more is written; [`StreamError::NoStream`]
 //! and [`StreamError::NoExtent`]: it is not there; [`StreamError::Unavailable`]: nothing was done, the store
 //! does not answer.
 

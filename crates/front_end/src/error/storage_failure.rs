@@ -26,9 +26,12 @@ pub(crate) fn with_missing_bytes(error: ApiError, missing_bytes: impl Fn() -> u6
 /// The error a client sees.
 pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
     match error {
-        PartitionError::Unavailable(_) | PartitionError::NotMine | PartitionError::Busy => {
-            ErrorCode::ServerBusy.into()
-        }
+        PartitionError::Unavailable(_)
+        | PartitionError::NotMine
+        | PartitionError::StoreAway(_)
+        | PartitionError::Busy => ErrorCode::ServerBusy.into(),
+        // A client that tries a write again must see that it may have been done.
+        PartitionError::OutcomeUnknown(_) => ErrorCode::OperationTimedOut.into(),
         PartitionError::DiskFull => {
             // Also where the rest of the disk is kept back, and while a reserve is made again.
             tracing::error!(

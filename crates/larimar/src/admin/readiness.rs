@@ -3,6 +3,7 @@
 //! What always holds: it is ready only while requests of every kind are admitted. A full disk, on which reads
 //! and deletions go on, is a reason; so is a start that has not ended, and a stop that has begun.
 
+use crate::stamp::Waiting;
 use base::Disk;
 use parking_lot::Mutex;
 use partition::Partitions;
@@ -15,6 +16,8 @@ use stream::Streams;
 pub(crate) enum Phase {
     /// The data folder is being read.
     Starting,
+    /// Another process of the stamp serves, or nobody yet.
+    StandingBy,
     /// Requests are answered.
     Serving,
     /// A stop has begun: requests under way are finished, no others are taken.
@@ -32,6 +35,8 @@ pub(crate) struct Layers {
 /// What is known of the server.
 pub(crate) struct Readiness {
     now: Mutex<(Phase, Option<Layers>)>,
+    /// Why a process of a stamp does not serve.
+    waiting: Mutex<Option<Arc<Waiting>>>,
     /// Whether an operator wants balancers to look elsewhere.
     is_held_out: AtomicBool,
 }
@@ -49,7 +54,14 @@ struct Trouble {
 impl Readiness {
     /// Of a server that has just been started.
     pub(crate) fn starting() -> Arc<Self> {
-        Arc::new(Readiness { now: Mutex::new((Phase::Starting, None)), is_held_out: AtomicBool::new(false) })
+        let (now, waiting) = (Mutex::new((Phase::Starting, None)), Mutex::default());
+        Arc::new(Readiness { now, waiting, is_held_out: AtomicBool::new(false) })
+    }
+
+    /// This process of a stamp does not serve now; `waiting` says why.
+    pub(crate) fn note_standing_by(&self, waiting: Arc<Waiting>) {
+        *self.waiting.lock() = Some(waiting);
+        *self.now.lock() = (Phase::StandingBy, None);
     }
 
     /// The layers are open, and requests are answered.
@@ -89,6 +101,11 @@ impl Readiness {
     /// Why it does not serve; `None`: it does.
     pub(super) fn reason(&self) -> Option<String> {
         let (phase, layers) = self.now.lock().clone();
+        if phase == Phase::StandingBy
+            && let Some(waiting) = &*self.waiting.lock()
+        {
+            return Some(waiting.reason());
+        }
         let is_held_out = self.is_held_out();
         let mut trouble = Trouble { phase, is_held_out, stopped: None, missing_bytes: 0, damaged_ranges: 0 };
         if let Some(layers) = layers {
@@ -104,6 +121,7 @@ impl Trouble {
     fn reason(&self) -> Option<String> {
         match self.phase {
             Phase::Starting => Some("starting: the data folder is being read".to_owned()),
+            Phase::StandingBy => Some("standing by: another process serves the stamp".to_owned()),
             Phase::Draining => Some("draining: the server is stopping".to_owned()),
             Phase::Serving => match &self.stopped {
                 Some(error) => Some(format!("nothing is written any more, restart the server: {error}")),

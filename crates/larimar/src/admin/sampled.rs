@@ -226,9 +226,12 @@ static DELETED_CONTAINERS: Family = Family::gauge(
 pub(super) async fn sample(into: &Metrics, readiness: &Readiness, version: &str) {
     into.gauge(&BUILD, &[version]).set(1);
     let now = readiness.phase();
-    for (phase, name) in
-        [(Phase::Starting, "starting"), (Phase::Serving, "serving"), (Phase::Draining, "draining")]
-    {
+    for (phase, name) in [
+        (Phase::Starting, "starting"),
+        (Phase::StandingBy, "standing-by"),
+        (Phase::Serving, "serving"),
+        (Phase::Draining, "draining"),
+    ] {
         into.gauge(&PHASE, &[name]).set(u64::from(now == phase));
     }
     into.gauge(&READY, &[]).set(u64::from(readiness.reason().is_none()));

@@ -75,7 +75,7 @@ impl AdminSide {
         let (token_file, is_token_file_passing) = match (token_file, &configuration.storage) {
             (Some(given), _) => (given, false),
             (None, Storage::Folder(folder)) => (folder.join(TOKEN_FILE_NAME), false),
-            (None, Storage::Memory) => (passing_token_file(), true),
+            (None, Storage::Memory | Storage::Stamp(_)) => (passing_token_file(), true),
         };
         let side = AdminSide { admin, address, is_encrypted, token_file, is_token_file_passing };
         // In a folder that is yet to be laid out nothing may lie before that.

@@ -9,6 +9,7 @@ pub(crate) mod shard_arguments;
 pub(crate) mod shard_fan_out_arguments;
 pub(crate) mod shard_home_arguments;
 pub(crate) mod shard_move_arguments;
+pub(crate) mod stamp_arguments;
 pub(crate) mod stress_arguments;
 pub(crate) mod table_arguments;
 
@@ -18,6 +19,7 @@ use crate::arguments::byte_size::parse_byte_size;
 use crate::arguments::queue_arguments::QueueCommand;
 use crate::arguments::sas_arguments::SasArguments;
 use crate::arguments::shard_arguments::ShardCommand;
+use crate::arguments::stamp_arguments::StampArguments;
 use crate::arguments::stress_arguments::StressArguments;
 use crate::arguments::table_arguments::TableCommand;
 use crate::output::log;
@@ -258,6 +260,8 @@ pub(crate) struct ServeArguments {
     pub(crate) settings: SettingsArguments,
     #[command(flatten, next_help_heading = "Data")]
     pub(crate) storage: StorageArguments,
+    #[command(flatten, next_help_heading = "Stamp of several processes")]
+    pub(crate) stamp: StampArguments,
     #[command(flatten, next_help_heading = "Addresses")]
     pub(crate) addresses: AddressArguments,
     #[command(flatten, next_help_heading = "Accounts")]

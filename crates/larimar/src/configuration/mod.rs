@@ -6,12 +6,14 @@ pub(crate) mod certificate;
 mod machine_memory;
 pub(crate) mod memory_shares;
 pub(crate) mod simulation;
+pub(crate) mod stamp;
 
 use crate::access_log::{AccessSettings, AccessTarget};
 use crate::arguments::{AccessLogArguments, OauthMode, ServeArguments};
 use crate::configuration::accounts::{AccountsDigest, AccountsError, GivenAccounts, given_accounts};
 use crate::configuration::certificate::{Certificate, CertificateError};
 use crate::configuration::simulation::{SimulateError, Simulated};
+use crate::configuration::stamp::{StampConfiguration, StampMistake};
 use crate::data_folder::folder_of;
 use blob::VersionedAccounts;
 use front_end::accounts::{Account, Accounts, KEY_SIZE_BYTES_MIN, may_be_shown};
@@ -30,6 +32,9 @@ pub(crate) const BLOB_PORT_FLAG: &str = "--blob-port";
 pub(crate) const QUEUE_PORT_FLAG: &str = "--queue-port";
 pub(crate) const TABLE_PORT_FLAG: &str = "--table-port";
 pub(crate) const ADMIN_PORT_FLAG: &str = "--admin-port";
+/// Bytes of a memory table that becomes a checkpoint in a stamp: a take-over replays a few of them for each
+/// range.
+const STAMP_FLUSH_SIZE_BYTES_MAX: u64 = 16 << 20;
 const HOST_FLAG: &str = "--host";
 const ADMIN_HOST_FLAG: &str = "--admin-host";
 
@@ -40,6 +45,8 @@ pub(crate) enum Storage {
     Folder(PathBuf),
     /// In memory, forgotten at the end.
     Memory,
+    /// In the stores of a stamp of several processes.
+    Stamp(Box<StampConfiguration>),
 }
 
 impl fmt::Display for Storage {
@@ -47,6 +54,7 @@ impl fmt::Display for Storage {
         match self {
             Storage::Folder(path) => path.display().fmt(f),
             Storage::Memory => f.write_str("in memory"),
+            Storage::Stamp(stamp) => write!(f, "stamp {}", stamp.name),
         }
     }
 }
@@ -159,6 +167,8 @@ pub(crate) enum ConfigurationError {
     NoDataFolder,
     #[error(transparent)]
     Simulate(#[from] SimulateError),
+    #[error(transparent)]
+    Stamp(#[from] StampMistake),
     #[error("--ready-file {}: it can't be written there: {error}", path.display())]
     ReadyFile { path: PathBuf, error: std::io::Error },
 }
@@ -192,6 +202,11 @@ impl Configuration {
             ..StreamSettings::default()
         }
         .for_memory(partitions.memory_budget_size_bytes());
+        let stamp = StampConfiguration::of(&arguments.stamp)?;
+        let partitions = match stamp {
+            Some(_) => partitions.with_flushes_of(STAMP_FLUSH_SIZE_BYTES_MAX),
+            None => partitions,
+        };
         if arguments.storage.in_memory {
             streams.reserve_size_bytes = 0;
             streams.journal_segment_size_bytes = IN_MEMORY_SEGMENT_SIZE_BYTES;
@@ -205,10 +220,10 @@ impl Configuration {
         check_ready_file(&arguments)?;
         let simulated = arguments.simulation.simulate.as_deref().map(Simulated::read).transpose()?;
         Ok(Configuration {
-            storage: if arguments.storage.in_memory {
-                Storage::Memory
-            } else {
-                Storage::Folder(arguments.storage.data)
+            storage: match stamp {
+                Some(stamp) => Storage::Stamp(Box::new(stamp)),
+                None if arguments.storage.in_memory => Storage::Memory,
+                None => Storage::Folder(arguments.storage.data),
             },
             addresses: ServiceAddresses {
                 blob: SocketAddr::new(host.address, arguments.addresses.blob_port),
@@ -340,7 +355,8 @@ fn check_ready_file(arguments: &ServeArguments) -> Result<(), ConfigurationError
     let is_made = |data: PathBuf| {
         !folder.exists() && std::path::absolute(folder).is_ok_and(|folder| data.starts_with(folder))
     };
-    if !arguments.storage.in_memory && std::path::absolute(&arguments.storage.data).is_ok_and(is_made) {
+    let has_folder = !arguments.storage.in_memory && arguments.stamp.stamp.is_none();
+    if has_folder && std::path::absolute(&arguments.storage.data).is_ok_and(is_made) {
         return Ok(());
     }
     if !std::fs::metadata(folder).map_err(failed)?.is_dir() {

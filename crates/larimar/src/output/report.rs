@@ -99,6 +99,7 @@ fn started_text(configuration: &Configuration, addresses: &Addresses, sas: Optio
         Storage::Folder(path) => {
             writeln!(text, "  data   {} (every acknowledged write is on disk)", path.display())
         }
+        Storage::Stamp(stamp) => writeln!(text, "  data   stamp {} in {}", stamp.name, stamp.store),
         Storage::Memory => writeln!(text, "  data   in memory, forgotten when the server stops"),
     };
     let _ = writeln!(text, "  blob   {blob}");

@@ -56,7 +56,7 @@ fn value_of(section: &Section<'_>, setting: &Setting) -> Result<Vec<String>, Str
         }
         Kind::Bool | Kind::Switch => flag().ok_or_else(|| format!(" must be {}", kind.wanted()))?,
         Kind::Port | Kind::Whole { .. } => number().ok_or_else(|| format!(" must be {}", kind.wanted()))?,
-        Kind::PortOrNone | Kind::Size { .. } => {
+        Kind::PortOrNone | Kind::Size { .. } | Kind::Seconds => {
             number().or_else(text).ok_or_else(|| format!(" must be {}", kind.wanted()))?
         }
     };

@@ -3,6 +3,7 @@
 //! What always holds: a text that passes here is a text that the command line takes.
 
 use crate::arguments::byte_size::parse_byte_size;
+use crate::arguments::stamp_arguments::parse_seconds;
 use crate::output::log;
 use std::ffi::OsStr;
 
@@ -39,6 +40,8 @@ pub(crate) enum Kind {
     Word(&'static [&'static str]),
     /// What is logged.
     Levels,
+    /// A lease time.
+    Seconds,
 }
 
 impl Kind {
@@ -59,6 +62,7 @@ impl Kind {
             Kind::Bool | Kind::Switch => matches!(text, "true" | "false"),
             Kind::Word(words) => words.contains(&text),
             Kind::Levels => log::parse_levels(text).is_ok(),
+            Kind::Seconds => parse_seconds(text).is_ok(),
         };
         if is_good { Ok(()) } else { Err(format!(" must be {}", self.wanted())) }
     }
@@ -77,6 +81,7 @@ impl Kind {
             }
             Kind::Bool | Kind::Switch => "true or false".to_owned(),
             Kind::Word(words) => words.join(" or "),
+            Kind::Seconds => "a number of seconds from 3 to 600, such as 10s".to_owned(),
             Kind::Levels => {
                 "off, error, warn, info, debug or trace, or several such as warn,partition=debug".to_owned()
             }

@@ -1,7 +1,7 @@
 //! Which value of each setting holds: that of its flag, else of its variable, else of the file, else the
 //! default.
 //!
-//! Two pairs are taken as one: `data` and `in_memory` exclude each other, and accounts of a higher source
+//! Two kinds are taken as one: `data`, `in_memory` and `stamp` exclude each other, and accounts of a higher source
 //! replace those of a lower one, from whichever of `accounts` and `accounts_file`: keys that a file has left
 //! behind must not open what a flag was to guard.
 //!
@@ -134,8 +134,10 @@ pub(crate) fn merge(
             Entry { service_address, ..entry }
         })
         .collect();
-    if let Some(both) = keep_higher(&mut entries, "data", "in_memory") {
-        mistakes.extend(excluded(&both, file, "can't both be set"));
+    for (one, other) in [("data", "in_memory"), ("stamp", "data"), ("stamp", "in_memory")] {
+        if let Some(both) = keep_higher(&mut entries, one, other) {
+            mistakes.extend(excluded(&both, file, "can't both be set"));
+        }
     }
     if let Some(both) = keep_higher(&mut entries, "accounts", "accounts_file")
         && let Origin::Variable(variable) = &both[0].origin
@@ -146,7 +148,15 @@ pub(crate) fn merge(
             mistakes.extend(excluded(&both, file, "are both set; keep one of them"));
         }
     }
-    for (key, needed) in [("tls_cert", "tls_key"), ("tls_key", "tls_cert"), ("oauth", "tls_cert")] {
+    const NEEDED: [(&str, &str); 6] = [
+        ("tls_cert", "tls_key"),
+        ("tls_key", "tls_cert"),
+        ("oauth", "tls_cert"),
+        ("stamp", "store"),
+        ("stamp", "etcd"),
+        ("store", "stamp"),
+    ];
+    for (key, needed) in NEEDED {
         mistakes.extend(missing(&entries, key, needed, file));
     }
     if mistakes.is_empty() { Ok(entries) } else { Err(mistakes) }

@@ -70,7 +70,7 @@ const PLAIN: Setting = Setting {
 };
 
 /// All settings, in the order of the documentation.
-pub(crate) static SETTINGS: [Setting; 28] = [
+pub(crate) static SETTINGS: [Setting; 36] = [
     Setting {
         group: "Data",
         key: "data",
@@ -99,6 +99,89 @@ pub(crate) static SETTINGS: [Setting; 28] = [
         unset: "none is written",
         example: "ready.json",
         meaning: "written, in one step, once the server listens; its folder has to be there, unless it is the data folder",
+        ..PLAIN
+    },
+    Setting {
+        group: "Stamp",
+        key: "stamp",
+        flag: "--stamp",
+        operand: "NAME",
+        unset: "the data is in the folder, or in memory",
+        example: "prod",
+        meaning: "join the stamp of this name, which several processes keep; it is made if store and etcd hold none. \
+                  Not together with data or in_memory",
+        ..PLAIN
+    },
+    Setting {
+        group: "Stamp",
+        key: "store",
+        flag: "--store",
+        operand: "URL",
+        unset: "there is none",
+        example: "s3://bucket/prefix",
+        meaning: "where a stamp's bytes are: a bucket, or `file:///DIR` of a file system that all its processes share",
+        ..PLAIN
+    },
+    Setting {
+        group: "Stamp",
+        key: "store_endpoint",
+        flag: "--store-endpoint",
+        operand: "URL",
+        unset: "`AWS_ENDPOINT_URL_S3`, and then AWS itself",
+        example: "http://127.0.0.1:7480",
+        meaning: "where the bucket is",
+        ..PLAIN
+    },
+    Setting {
+        group: "Stamp",
+        key: "store_region",
+        flag: "--store-region",
+        operand: "REGION",
+        unset: "`AWS_REGION`, and then us-east-1",
+        example: "us-east-1",
+        meaning: "the bucket's region",
+        ..PLAIN
+    },
+    Setting {
+        group: "Stamp",
+        key: "store_path_style",
+        flag: "--store-path-style",
+        kind: Kind::Switch,
+        default: "false",
+        meaning: "the bucket is in the path of addresses, and not in the host's name; so it is anyway with an endpoint",
+        ..PLAIN
+    },
+    Setting {
+        group: "Stamp",
+        key: "store_ca_file",
+        flag: "--store-ca-file",
+        operand: "FILE",
+        unset: "`AWS_CA_BUNDLE`, and then the system's",
+        example: "store-ca.pem",
+        meaning: "certificates that the object store is trusted by, in PEM form",
+        ..PLAIN
+    },
+    Setting {
+        group: "Stamp",
+        key: "etcd",
+        flag: "--etcd",
+        operand: "URL[,URL]",
+        unset: "there is none",
+        example: "http://127.0.0.1:2379",
+        meaning: "where a stamp's leases and documents are: the members of etcd. User, password and certificates come \
+                  from `ETCDCTL_USER`, `ETCDCTL_PASSWORD`, `ETCDCTL_CACERT`, `ETCDCTL_CERT` and `ETCDCTL_KEY`",
+        ..PLAIN
+    },
+    Setting {
+        group: "Stamp",
+        key: "lease",
+        flag: "--lease",
+        operand: "SECONDS",
+        kind: Kind::Seconds,
+        unit: "seconds",
+        default: "10s",
+        meaning: "how long a process of a stamp is taken to live after it was heard of last: another serves then. The \
+                  same for all of its processes",
         ..PLAIN
     },
     Setting {

@@ -57,7 +57,7 @@ fn whatever_a_former_owner_still_does_its_successor_has_all_rows_and_no_others()
             for at in 0..60 {
                 let row = key(1, &format!("p{}", at % 4), &format!("late{at}"));
                 let late = put(&former, &mut Everything::new(), row, Some(value(at, 200))).await;
-                assert!(matches!(late, Err(PartitionError::Unavailable(_))), "seed {seed}: {late:?}");
+                assert!(matches!(late, Err(PartitionError::OutcomeUnknown(_))), "seed {seed}: {late:?}");
                 let row = key(1, &format!("p{}", at % 5), &format!("s{at}"));
                 put(&successor, &mut expected, row, Some(value(at, 300))).await.unwrap();
             }

@@ -13,6 +13,7 @@ use crate::surroundings::Surroundings;
 use stamp::{
     Change, Compare, Generation, Key, KeyLimits, Mark, OwnEntry, OwnerEpoch, RangeDocument, RangeId,
     Revision, StampLife, StreamId, Transaction, TransactionAnswer, UniqueName, Value, apply_changes,
+    extents_folder,
 };
 use std::sync::Arc;
 
@@ -26,6 +27,33 @@ pub struct FirstRange {
     pub keys: KeyLimits,
     /// What its streams are for.
     pub purposes: Vec<String>,
+}
+
+/// Whether the metadata store has the stamp.
+///
+/// # Errors
+///
+/// If it can't be reached. [`StampError::Setup`] if it has none and the object store does: then etcd was
+/// lost, or is another one, and a new stamp would not see what is there.
+pub async fn is_founded(surroundings: &Surroundings) -> Result<bool, StampError> {
+    if read_life(surroundings).await?.is_some() {
+        return Ok(true);
+    }
+    let stamp = surroundings.settings.stamp;
+    let listed = surroundings.try_once(surroundings.objects.list(&extents_folder(stamp), None)).await;
+    let listed = listed.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
+    let listed = listed.map_err(|error| StampError::store("the objects of the stamp", error))?;
+    if listed.names.is_empty() {
+        return Ok(false);
+    }
+    // Another process may have founded it meanwhile, and write already.
+    match read_life(surroundings).await? {
+        Some(_) => Ok(true),
+        None => Err(StampError::Setup(format!(
+            "the object store has a stamp of this name ({stamp}), and the metadata store has not: it was lost, \
+             or it is another one"
+        ))),
+    }
 }
 
 /// Founds a stamp with these ranges, which nobody has yet.

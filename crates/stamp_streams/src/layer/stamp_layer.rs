@@ -155,7 +155,7 @@ pub(super) fn of_stamp(error: StampError) -> StreamError {
 /// The same of an append.
 pub(super) fn of_append(error: AppendError) -> StreamError {
     match error.may_be_there {
-        true => StreamError::WritesStopped(error.to_string()),
+        true => StreamError::OutcomeUnknown(error.to_string()),
         false => StreamError::Unavailable(error.to_string()),
     }
 }

@@ -27,6 +27,11 @@ impl BeatsSeen {
         }
     }
 
+    /// For how long the newest beat of `incarnation` has been known.
+    pub(crate) fn silent_for(&self, incarnation: Incarnation, now: Duration) -> Duration {
+        self.beats.get(&incarnation).map_or(Duration::ZERO, |(_, seen_at)| now.saturating_sub(*seen_at))
+    }
+
     /// For how long `beat` has been the newest of `incarnation`, if it was so in a read sent at `sent_at`.
     pub(crate) fn unchanged_for(
         &self,

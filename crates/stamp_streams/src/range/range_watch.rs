@@ -12,8 +12,8 @@ use crate::range::owned_range::OwnedRange;
 use crate::settings::Breach;
 use parking_lot::Mutex;
 use stamp::{
-    AfterTransaction, HeldRange, Key, Observed, ObservedOwner, OwnEntry, RangeId, Revision, Take, TakeChoice,
-    TransactionAnswer, Value, choose_after_transaction, choose_take,
+    AfterTransaction, HeldRange, Incarnation, Key, Observed, ObservedOwner, OwnEntry, RangeId, Revision,
+    Take, TakeChoice, TransactionAnswer, Value, choose_after_transaction, choose_take,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,6 +78,12 @@ impl RangeWatch {
     pub async fn changed(&self, after: Revision) {
         let waiting = self.life.surroundings.keys.wait_for_change(after);
         drop(self.life.surroundings.try_once(waiting).await);
+    }
+
+    /// For how long the owner of a range has shown no new beat, by what [`Self::look`] has seen.
+    pub fn silent_for(&self, owner: Incarnation) -> Duration {
+        let now = self.life.surroundings.clock.monotonic();
+        self.seen.lock().silent_for(owner, now)
     }
 
     /// Takes a range that this process does not serve, if it may be taken: its document names this process

@@ -47,6 +47,7 @@ pub(crate) struct Api {
 }
 
 /// What the API has of the process.
+#[derive(Clone)]
 pub(crate) struct Handles {
     pub(crate) log: LogControl,
     pub(crate) settings: SettingsControl,

@@ -1,0 +1,94 @@
+//! What joins a process to a stamp, checked. Nothing is reached for here.
+
+use crate::arguments::stamp_arguments::StampArguments;
+use stamp_stores::{KeyValueSettings, ObjectStoreSettings};
+use std::time::Duration;
+
+/// Characters of a stamp's name, at most.
+const NAME_LENGTH_MAX: usize = 63;
+
+/// A stamp of several processes, and where it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StampConfiguration {
+    /// Its name, which its place in both stores is made from.
+    pub(crate) name: String,
+    /// The URL of the object store.
+    pub(crate) store: String,
+    pub(crate) store_settings: ObjectStoreSettings,
+    /// The URLs of etcd's members.
+    pub(crate) etcd: Vec<String>,
+    pub(crate) etcd_settings: KeyValueSettings,
+    /// How long a process is taken to live after it was heard of last.
+    pub(crate) lease: Duration,
+}
+
+/// Why a process can't join a stamp like this.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum StampMistake {
+    #[error("--stamp {0}: give 1 to {NAME_LENGTH_MAX} lower-case letters, digits and hyphens")]
+    Name(String),
+    #[error("--stamp needs {0}, too: {1}")]
+    Missing(&'static str, &'static str),
+}
+
+impl StampConfiguration {
+    /// None: the data is in a folder, or in memory.
+    pub(crate) fn of(arguments: &StampArguments) -> Result<Option<Self>, StampMistake> {
+        let Some(name) = arguments.stamp.clone() else { return Ok(None) };
+        let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.bytes().all(is_good) {
+            return Err(StampMistake::Name(name));
+        }
+        // A file of settings may have one without the other.
+        let store = arguments.store.clone().ok_or(StampMistake::Missing("--store", "where its bytes are"))?;
+        let etcd = arguments.etcd.clone();
+        let etcd = etcd.ok_or(StampMistake::Missing("--etcd", "where its leases and documents are"))?;
+        Ok(Some(StampConfiguration {
+            name,
+            store,
+            store_settings: ObjectStoreSettings {
+                endpoint: arguments.store_endpoint.clone(),
+                region: arguments.store_region.clone(),
+                path_style: arguments.store_path_style.then_some(true),
+                ca_file: arguments.store_ca_file.clone(),
+                ..ObjectStoreSettings::default()
+            },
+            etcd: etcd.split(',').map(|url| url.trim().to_owned()).collect(),
+            etcd_settings: KeyValueSettings { prefix: "larimar/".to_owned(), ..KeyValueSettings::default() },
+            lease: Duration::from_secs(arguments.lease),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(name: &str) -> StampArguments {
+        StampArguments {
+            stamp: Some(name.to_owned()),
+            store: Some("s3://bucket".to_owned()),
+            store_endpoint: None,
+            store_region: None,
+            store_path_style: false,
+            store_ca_file: None,
+            etcd: Some("http://a:2379, http://b:2379".to_owned()),
+            lease: 10,
+        }
+    }
+
+    #[test]
+    fn names_and_places_are_checked() {
+        let stamp = StampConfiguration::of(&arguments("prod-1")).unwrap().unwrap();
+        assert_eq!(stamp.etcd, ["http://a:2379", "http://b:2379"]);
+        for name in ["", "Prod", "a/b", "ä", &"a".repeat(64)] {
+            assert_eq!(StampConfiguration::of(&arguments(name)), Err(StampMistake::Name(name.to_owned())));
+        }
+        let without = StampArguments { store: None, ..arguments("prod") };
+        assert!(matches!(StampConfiguration::of(&without), Err(StampMistake::Missing("--store", _))));
+        let without = StampArguments { etcd: None, ..arguments("prod") };
+        assert!(matches!(StampConfiguration::of(&without), Err(StampMistake::Missing("--etcd", _))));
+        let none = StampArguments { stamp: None, ..arguments("prod") };
+        assert_eq!(StampConfiguration::of(&none), Ok(None));
+    }
+}

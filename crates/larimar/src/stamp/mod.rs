@@ -1,0 +1,25 @@
+//! One of the processes of a stamp: it stands by until nobody serves the stamp, serves it, and stands by again
+//! once its lease has ended.
+//!
+//! | file | content |
+//! |---|---|
+//! | `stores.rs` | the stores, opened, and what the driver of the stamp is given |
+//! | `stand_by.rs` | joining, founding, waiting for the range, taking it |
+//! | `served_accounts.rs` | whether the accounts are those that the stamp is served with |
+//! | `serving.rs` | the layers over a range that was taken, until it stops or the process does |
+//! | `upkeep.rs` | backups of the documents, sweeps of the object store |
+//! | `process.rs` | the turns of standing by and serving, over the same ports |
+//!
+//! What always holds: a port is listened on from the start to the end; whoever does not serve says so (503
+//! `ServerBusy`, `/ready`); nothing is served without a lease, and no range is kept by who does not serve it.
+
+mod process;
+mod served_accounts;
+mod serving;
+mod stand_by;
+mod stores;
+mod upkeep;
+
+pub(crate) use process::{Process, run};
+pub(crate) use stand_by::Waiting;
+pub(crate) use stores::StampFailure;

@@ -1,0 +1,181 @@
+//! Standing by: a process joins its stamp, founds it if there is none, looks at who serves it, and takes it
+//! once nobody does.
+
+use crate::stamp::served_accounts::{ServedAccounts, may_take};
+use crate::stamp::stores::{StampFailure, Stores};
+use parking_lot::Mutex;
+use stamp::{KeyLimits, OwnEntry};
+use stamp_streams::{
+    FirstRange, Life, OwnedRange, RangeWatch, StampError, Surroundings, Taken, found, is_founded,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a process that stands by looks.
+const LOOK_EVERY: Duration = Duration::from_millis(300);
+/// After what failed it is tried again then.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Why this process does not serve: for answers, `/ready` and the log.
+#[derive(Default)]
+pub(crate) struct Waiting(Mutex<String>);
+
+impl Waiting {
+    /// What it waits for now; a change is logged.
+    pub(super) fn note(&self, what: String) {
+        let mut waiting = self.0.lock();
+        if *waiting != what {
+            tracing::info!("standing by: {what}");
+            *waiting = what;
+        }
+    }
+
+    /// What it waits for.
+    pub(crate) fn reason(&self) -> String {
+        format!("This process stands by: {}.", self.0.lock())
+    }
+}
+
+/// A range that this process has, and the life that it has it in.
+pub(super) struct Held {
+    pub(super) life: Arc<Life>,
+    pub(super) range: Arc<OwnedRange>,
+}
+
+/// What a process that stands by has.
+pub(super) struct StandBy<'a> {
+    pub(super) stores: &'a Stores,
+    pub(super) accounts: &'a ServedAccounts,
+    pub(super) waiting: &'a Waiting,
+}
+
+impl StandBy<'_> {
+    fn surroundings(&self) -> &Surroundings {
+        &self.stores.surroundings
+    }
+
+    /// Waits until this process has the stamp. A life that still holds is gone on with.
+    ///
+    /// # Errors
+    ///
+    /// If the stores can't carry the stamp, or what they have is not this stamp.
+    pub(super) async fn take(&self, mut before: Option<Arc<Life>>) -> Result<Held, StampFailure> {
+        loop {
+            let life = match before.take().filter(|life| life.holds()) {
+                Some(life) => life,
+                None => match self.join().await? {
+                    Some(life) => life,
+                    None => continue,
+                },
+            };
+            let watch = RangeWatch::new(&life);
+            while life.holds() {
+                if let Some(range) = self.try_to_take(&watch).await? {
+                    return Ok(Held { life, range });
+                }
+                self.surroundings().clock.sleep(LOOK_EVERY).await;
+            }
+            life.leave().await;
+        }
+    }
+
+    async fn try_to_take(&self, watch: &RangeWatch) -> Result<Option<Arc<OwnedRange>>, StampFailure> {
+        let tried = async {
+            let ranges = watch.look().await?;
+            let Some((range, own)) = ranges.into_iter().next() else { return Ok(None) };
+            if !self.may_take(watch, own).await? {
+                return Ok(None);
+            }
+            match watch.take(range).await? {
+                Taken::Range(range) => return Ok(Some(range)),
+                Taken::Owned => self.waiting.note(served_by(own)),
+                Taken::Wait(wait) => {
+                    let seconds = wait.as_secs_f64();
+                    self.waiting.note(format!("{}, was heard of and has {seconds:.0} s", served_by(own)));
+                }
+                Taken::NotNow => {}
+            }
+            Ok(None)
+        };
+        match tried.await {
+            Err(StampError::Stored(error)) => Err(StampFailure::Refused(error.to_string())),
+            Err(error) => {
+                self.waiting.note(error.to_string());
+                Ok(None)
+            }
+            Ok(taken) => Ok(taken),
+        }
+    }
+
+    async fn may_take(&self, watch: &RangeWatch, own: OwnEntry) -> Result<bool, StampError> {
+        let served = self.accounts.are_served(self.surroundings()).await;
+        let served = served.map_err(|error| StampError::Store { what: "accounts".to_owned(), error })?;
+        let ttl = self.surroundings().settings.ttl;
+        let may = may_take(served, own.owner.map(|owner| watch.silent_for(owner)), ttl);
+        if !may {
+            self.waiting.note(
+                "its accounts or their keys are not those that the stamp is served with, so it does not join; \
+                 give it the same"
+                    .to_owned(),
+            );
+        }
+        Ok(may)
+    }
+
+    /// Joins the stamp, which is founded first if there is none. None: not now.
+    async fn join(&self) -> Result<Option<Arc<Life>>, StampFailure> {
+        let surroundings = self.surroundings();
+        let failed = match self.found_and_join().await {
+            Ok(life) => return Ok(Some(life)),
+            Err(error) => error,
+        };
+        match failed {
+            JoinError::Stamp(StampError::Stored(error)) => Err(StampFailure::Refused(error.to_string())),
+            JoinError::Stamp(StampError::Setup(why)) if !is_race(&why) => Err(StampFailure::Refused(why)),
+            JoinError::FirstStart(why) => Err(StampFailure::Refused(why)),
+            JoinError::Stamp(error) => {
+                self.waiting.note(error.to_string());
+                surroundings.clock.sleep(RETRY_AFTER).await;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn found_and_join(&self) -> Result<Arc<Life>, JoinError> {
+        let surroundings = self.surroundings();
+        if !is_founded(surroundings).await? {
+            self.waiting.note("the stamp is being made".to_owned());
+            let warnings = self.stores.objects.check_first_start().await;
+            for warning in warnings.map_err(|error| JoinError::FirstStart(error.to_string()))? {
+                tracing::warn!("{warning}");
+            }
+            let all = FirstRange { keys: KeyLimits::default(), purposes: Vec::new() };
+            found(surroundings, &[all]).await?;
+            tracing::info!(stamp = %surroundings.settings.stamp, "the stamp is made");
+        }
+        Ok(Life::join(surroundings).await?)
+    }
+}
+
+enum JoinError {
+    Stamp(StampError),
+    FirstStart(String),
+}
+
+impl From<StampError> for JoinError {
+    fn from(error: StampError) -> Self {
+        JoinError::Stamp(error)
+    }
+}
+
+/// Whether another process was as quick: the next look finds its stamp.
+fn is_race(why: &str) -> bool {
+    why.contains("another process") || why.contains("already")
+}
+
+fn served_by(own: OwnEntry) -> String {
+    match own.owner {
+        Some(owner) => format!("process {owner} serves the stamp"),
+        None => "nobody serves the stamp".to_owned(),
+    }
+}

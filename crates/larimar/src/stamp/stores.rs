@@ -1,0 +1,81 @@
+//! The stores of a stamp, opened, and what its driver is given.
+
+use crate::configuration::stamp::StampConfiguration;
+use base::Environment;
+use sha2::{Digest, Sha256};
+use stamp::StampId;
+use stamp_stores::{OpenError, OpenedObjectStore, StoreSurroundings, open_key_values, open_object_store};
+use stamp_streams::{StampSettings, Surroundings};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of an extent of a stream after which the next one is begun.
+const EXTENT_SIZE_BYTES: u64 = 256 << 20;
+/// The share of a lease time that a process does without, at most a second: it stops so much earlier.
+const MARGIN_OF_LEASE: u32 = 5;
+const MARGIN_MAX: Duration = Duration::from_secs(1);
+
+/// Why a process can't join its stamp.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StampFailure {
+    #[error("--store, --etcd: {0}")]
+    Open(#[from] OpenError),
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// The stores.
+pub(super) struct Stores {
+    pub(super) objects: OpenedObjectStore,
+    pub(super) surroundings: Surroundings,
+}
+
+/// The id of a stamp of this name: the first bits of a hash, so that every process and a restore find it
+/// without asking.
+pub(crate) fn stamp_id(name: &str) -> StampId {
+    let hash = Sha256::digest(format!("larimar stamp {name}"));
+    let mut id = [0; 16];
+    id.copy_from_slice(&hash[..16]);
+    StampId(u128::from_be_bytes(id))
+}
+
+impl Stores {
+    /// Opens both; neither is reached for yet.
+    pub(super) async fn open(
+        configuration: &StampConfiguration,
+        env: &Environment,
+    ) -> Result<Self, StampFailure> {
+        let system = StoreSurroundings::system();
+        let objects = open_object_store(&configuration.store, &configuration.store_settings, &system).await?;
+        let keys = open_key_values(&configuration.etcd, &configuration.etcd_settings, &system).await?;
+        let ttl = configuration.lease;
+        let settings = StampSettings {
+            ttl,
+            margin: (ttl / MARGIN_OF_LEASE).min(MARGIN_MAX),
+            extent_size_bytes: EXTENT_SIZE_BYTES,
+            ..StampSettings::new(stamp_id(&configuration.name))
+        };
+        let surroundings = Surroundings {
+            clock: env.clock.clone(),
+            random: env.random.clone(),
+            spawner: env.spawner.clone(),
+            objects: objects.store.clone(),
+            keys: keys.store.clone(),
+            settings: Arc::new(settings),
+        };
+        Ok(Stores { objects, surroundings })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A process of any version finds the stamp by its name.
+    #[test]
+    fn the_id_of_a_name_never_changes() {
+        assert_eq!(stamp_id("prod").to_string().len(), 32);
+        assert_eq!(stamp_id("prod"), stamp_id("prod"));
+        assert_ne!(stamp_id("prod"), stamp_id("test"));
+    }
+}
