@@ -1,8 +1,8 @@
-//! When a writer's changes were acknowledged, kept as the gaps between them, and how long a fault kept the stamp
-//! from serving: a pure decision over these gaps.
+//! When a writer's changes were acknowledged, kept as the gaps between them, and how long a fault kept the
+//! stamp from serving: a pure decision over these gaps.
 //!
-//! What always holds: a gap that still lasts counts as long as it has lasted. Each writer has gaps of its own,
-//! since its rows lie in other ranges than those of the others.
+//! What always holds: a gap that still lasts counts as long as it has lasted. Each writer has gaps of its
+//! own, since its rows lie in other ranges than those of the others.
 
 use std::time::{Duration, Instant};
 
