@@ -11,12 +11,13 @@ use super::ledger::{Counts, Findings};
 use super::queues::Queue;
 use super::router::{Request, Router, Sent, Service};
 use super::tables::{self, Keys, Shared, TABLE, Writer};
-use super::timeline::{Gap, Timeline};
+use super::timeline::Gap;
 use crate::Outcome;
 use crate::client::shared_key::ACCOUNT;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Rows of a writer that speaks to one process alone.
 const DIRECT_ROWS: usize = 200;
@@ -45,6 +46,8 @@ struct Addresses {
 pub(super) struct Load {
     addresses: Addresses,
     writers: Vec<Writer>,
+    /// So many of them, the first, have all processes to write to; each other has one alone.
+    routed_count: usize,
     blobs: Blobs,
     /// Filled and drained in each round.
     work: Queue,
@@ -59,7 +62,8 @@ pub(super) struct Seen {
     pub(super) writes: u64,
     pub(super) unknown: u64,
     pub(super) reads: u64,
-    pub(super) gaps: Vec<Gap>,
+    /// Of each writer that has all processes to write to.
+    pub(super) gaps: Vec<Vec<Gap>>,
 }
 
 impl Load {
@@ -93,6 +97,7 @@ impl Load {
         Load {
             addresses,
             writers,
+            routed_count: plan.writers,
             blobs: Blobs::new(plan.blobs.max(COUNT_MIN) * BLOB_TIMES_MAX),
             work: Queue::new("trial-work"),
             standing: Queue::new(STANDING),
@@ -127,8 +132,7 @@ impl Load {
             queue.make(&mut self.router(Service::Queue, 0))?;
         }
 
-        let timeline = Timeline::start();
-        let shared = Shared { findings: &self.findings, timeline: &timeline, stop: &never };
+        let shared = Shared { findings: &self.findings, stop: &never };
         let base_url = format!("http://{}/{ACCOUNT}", self.addresses.tables[0]);
         let rows = (plan.entities / plan.writers.max(1)).max(COUNT_MIN);
         let addresses = &self.addresses;
@@ -154,11 +158,11 @@ impl Load {
 
     /// Runs all clients while `body` goes on.
     pub(super) fn run_during<T>(&mut self, body: impl FnOnce() -> Outcome<T>) -> Outcome<(T, Seen)> {
-        let (stop, timeline, reads) = (AtomicBool::new(false), Timeline::start(), AtomicU64::new(0));
+        let (stop, reads) = (AtomicBool::new(false), AtomicU64::new(0));
         let before = self.counts();
         let keys: Vec<_> = self.writers.iter().map(|writer| writer.keys.clone()).collect();
         let (blobs, work, addresses, seed) = (&self.blobs, &self.work, &self.addresses, self.seed);
-        let shared = Shared { findings: &self.findings, timeline: &timeline, stop: &stop };
+        let shared = Shared { findings: &self.findings, stop: &stop };
         let writers = &mut self.writers;
         let outcome = std::thread::scope(|scope| {
             let _stops = StopOnDrop(&stop);
@@ -189,9 +193,11 @@ impl Load {
                 let mut router = Router::new(Service::Queue, &addresses.queues, number);
                 scope.spawn(move || work.consume(&mut router, shared));
             }
-            body()
-        })?;
-        let gaps = timeline.gaps();
+            body().map(|outcome| (outcome, Instant::now()))
+        });
+        let (outcome, until) = outcome?;
+        let routed = self.writers.iter().take(self.routed_count);
+        let gaps = routed.map(|writer| writer.timeline.gaps(until)).collect();
         let after = self.counts();
         let (writes, unknown) = (after.0 - before.0, after.1 - before.1);
         Ok((outcome, Seen { writes, unknown, reads: reads.load(Ordering::SeqCst), gaps }))
@@ -205,10 +211,9 @@ impl Load {
     /// Reads all rows and blobs back, and drains the round's queue, or both queues at the end.
     pub(super) fn verify(&mut self, is_last: bool) -> Outcome<Verified> {
         let never = AtomicBool::new(false);
-        let timeline = Timeline::start();
         let addresses = &self.addresses;
         let (findings, blobs) = (&self.findings, &self.blobs);
-        let shared = Shared { findings, timeline: &timeline, stop: &never };
+        let shared = Shared { findings, stop: &never };
         let writers = &mut self.writers;
         let (rows, blob_count) = std::thread::scope(|scope| {
             let rows: Vec<_> = writers

@@ -166,7 +166,7 @@ fn run_round(
         "      read back: {} rows, {} blobs, {} messages",
         verified.rows, verified.blobs, verified.messages
     );
-    let outage = timeline::outage(&seen.gaps, from);
+    let outage = timeline::worst_outage(&seen.gaps, from, allowed);
     let (writes, unknown, reads) = (seen.writes, seen.unknown, seen.reads);
     Ok(Round { number, fault, writes, unknown, reads, counts, outage, allowed })
 }

@@ -138,9 +138,6 @@ fn pump(mut from: TcpStream, mut to: TcpStream, gate: &Gate) {
         }
     }
     let _ = to.shutdown(Shutdown::Write);
-    if gate.has_ended() {
-        let _ = from.shutdown(Shutdown::Both);
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 use crate::client::http_client::{Answer, HttpClient};
 use crate::client::service_client::{Pairs, ServiceClient};
 use crate::client::shared_key::Signer;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between tries, so that processes that refuse are not flooded.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// A process that did not answer in time is left out until it answers a plain request in this time.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
 /// A request is tried so long, then its last outcome counts.
 const TRIED_FOR_MAX: Duration = Duration::from_secs(300);
 
@@ -56,6 +59,8 @@ enum Connection {
 pub(super) struct Router {
     service: Service,
     addresses: Vec<SocketAddr>,
+    /// Those that did not answer in time.
+    hung: Vec<bool>,
     current: usize,
     connection: Option<Connection>,
     table_content_type: &'static str,
@@ -67,6 +72,7 @@ impl Router {
         Router {
             service,
             addresses: addresses.to_vec(),
+            hung: vec![false; addresses.len()],
             current: first % addresses.len(),
             connection: None,
             table_content_type: "application/json",
@@ -82,28 +88,39 @@ impl Router {
     /// Sends once to the current address; another one is the current one after anything but an answer.
     pub(super) fn send_once(&mut self, request: Request<'_>) -> Sent {
         let address = self.addresses[self.current];
+        if self.hung[self.current] {
+            self.hung[self.current] = !answers(address);
+        }
         let connection = match self.connection.take() {
             Some(connection) => Ok(connection),
+            None if self.hung[self.current] => Err(ErrorKind::TimedOut.into()),
             None => connect(self.service, address),
         };
         let sent = match connection {
-            Err(error) => Sent::NotDone(format!("{address}: {error}")),
-            Ok(mut connection) => {
-                let content_type = self.table_content_type;
-                match exchange(&mut connection, content_type, request) {
-                    Ok(answer) => {
-                        self.connection = Some(connection);
-                        classify(answer)
-                    }
-                    Err(error) => Sent::Unknown(format!("{address}: {error}")),
-                }
+            Err(error) => {
+                self.note_hang(&error);
+                Sent::NotDone(format!("{address}: {error}"))
             }
+            Ok(mut connection) => match exchange(&mut connection, self.table_content_type, request) {
+                Ok(answer) => {
+                    self.connection = Some(connection);
+                    classify(answer)
+                }
+                Err(error) => {
+                    self.note_hang(&error);
+                    Sent::Unknown(format!("{address}: {error}"))
+                }
+            },
         };
         if !matches!(sent, Sent::Answer(_)) {
             self.connection = None;
             self.current = (self.current + 1) % self.addresses.len();
         }
         sent
+    }
+
+    fn note_hang(&mut self, error: &std::io::Error) {
+        self.hung[self.current] = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
     }
 
     /// Sends until something is done or may be done, or until it shall stop.
@@ -130,6 +147,13 @@ impl Router {
             }
         }
     }
+}
+
+/// Whether a process answers anything at once.
+fn answers(address: SocketAddr) -> bool {
+    let request = format!("GET / HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let client = HttpClient::connect_within(address, Signer::new(), PROBE_TIMEOUT);
+    client.and_then(|mut client| client.exchange(request.as_bytes())).is_ok()
 }
 
 fn connect(service: Service, address: SocketAddr) -> std::io::Result<Connection> {
@@ -172,6 +196,8 @@ fn classify(answer: Answer) -> Sent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
 
     #[test]
     fn only_a_busy_server_has_certainly_done_nothing() {
@@ -191,6 +217,27 @@ mod tests {
             };
             assert_eq!(found, wanted, "{status} {body}");
         }
+    }
+
+    #[test]
+    fn a_process_that_hangs_is_left_out_until_it_answers() {
+        // The kernel takes connections, and nobody answers.
+        let hung = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = hung.local_addr().expect("an address");
+        let mut router = Router::new(Service::Queue, &[address], 0);
+        router.hung[0] = true;
+        let request = Request { verb: "GET", path: "q", parameters: &[], headers: &[], body: b"" };
+        let started_at = Instant::now();
+        assert!(matches!(router.send_once(request), Sent::NotDone(_)));
+        assert!(started_at.elapsed() < ANSWER_TIMEOUT / 2 && router.hung[0]);
+        std::thread::spawn(move || {
+            for mut connection in hung.incoming().flatten() {
+                let _ = connection.read(&mut [0; 4096]);
+                let _ = connection.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+            }
+        });
+        assert!(matches!(router.send(request, &AtomicBool::new(false)), Sent::Answer(_)));
+        assert!(!router.hung[0]);
     }
 
     #[test]

@@ -88,7 +88,6 @@ fn read_row(answer: &Answer) -> Option<(u32, Option<String>)> {
 /// What all writers and readers share.
 pub(super) struct Shared<'a> {
     pub(super) findings: &'a Findings,
-    pub(super) timeline: &'a Timeline,
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -98,6 +97,8 @@ pub(super) struct Writer {
     entries: Vec<Entry>,
     pub(super) router: Router,
     random: u64,
+    /// Of this round.
+    pub(super) timeline: Timeline,
     /// Changes that were acknowledged, and those whose outcome was unknown.
     pub(super) acknowledged: u64,
     pub(super) unknown: u64,
@@ -111,6 +112,7 @@ impl Writer {
             entries: vec![Entry::default(); rows],
             router,
             random: seed,
+            timeline: Timeline::start(),
             acknowledged: 0,
             unknown: 0,
         }
@@ -156,6 +158,7 @@ impl Writer {
 
     /// Changes rows until it shall stop.
     pub(super) fn write(&mut self, shared: &Shared<'_>) {
+        self.timeline = Timeline::start();
         while !shared.stop.load(Ordering::SeqCst) {
             let rows = self.entries.len() as u64;
             let any = splitmix64(&mut self.random).is_multiple_of(ANY_ROW_ONE_IN);
@@ -202,7 +205,7 @@ impl Writer {
                 self.entries[index].acknowledge(value, answer.header("etag"));
                 self.keys.floors[index].fetch_max(value, Ordering::SeqCst);
                 self.acknowledged += 1;
-                shared.timeline.acknowledged();
+                self.timeline.acknowledge();
             }
             // Somebody changed it, or deleted it: the next read finds out whether that is explained.
             Sent::Answer(answer) if [404, 409, 412].contains(&answer.status) => {

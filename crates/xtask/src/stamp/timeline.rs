@@ -1,73 +1,79 @@
-//! When writes were acknowledged, kept as the gaps between them, and how long a fault kept the stamp from
-//! serving: a pure decision over these gaps.
+//! When a writer's changes were acknowledged, kept as the gaps between them, and how long a fault kept the
+//! stamp from serving: a pure decision over these gaps.
 //!
-//! What always holds: a pause that still lasts counts as long as it has lasted.
+//! What always holds: a gap that still lasts counts as long as it has lasted. Each writer has gaps of its
+//! own, since its rows lie in other ranges than those of the others.
 
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// A shorter pause is none.
 const GAP_MIN: Duration = Duration::from_millis(500);
+/// A gap behind what is allowed makes a fault late from this length on; a shorter one is a busy machine's.
+const LATE_GAP_MIN: Duration = Duration::from_secs(2);
 
 /// A span without any acknowledgement.
 pub(super) type Gap = (Instant, Instant);
 
-/// Acknowledgements of all writers.
+/// Acknowledgements of one writer.
 pub(super) struct Timeline {
-    inner: Mutex<Inner>,
-}
-
-struct Inner {
     last_at: Instant,
     gaps: Vec<Gap>,
 }
 
 impl Timeline {
+    /// It begins now.
     pub(super) fn start() -> Self {
-        let inner = Inner { last_at: Instant::now(), gaps: Vec::new() };
-        Timeline { inner: Mutex::new(inner) }
+        Timeline { last_at: Instant::now(), gaps: Vec::new() }
     }
 
-    /// A write was acknowledged now.
-    pub(super) fn acknowledged(&self) {
+    /// A change was acknowledged now.
+    pub(super) fn acknowledge(&mut self) {
         let now = Instant::now();
-        let mut inner = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if now.saturating_duration_since(inner.last_at) >= GAP_MIN {
-            let gap = (inner.last_at, now);
-            inner.gaps.push(gap);
+        if now.saturating_duration_since(self.last_at) >= GAP_MIN {
+            self.gaps.push((self.last_at, now));
         }
-        inner.last_at = inner.last_at.max(now);
+        self.last_at = now;
     }
 
-    /// All gaps until now; one that lasts until now is the last of them.
-    pub(super) fn gaps(&self) -> Vec<Gap> {
-        let inner = self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut gaps = inner.gaps.clone();
-        let now = Instant::now();
-        if now.saturating_duration_since(inner.last_at) >= GAP_MIN {
-            gaps.push((inner.last_at, now));
-        }
-        gaps
+    /// All gaps up to an instant; one that lasts until then is the last of them.
+    pub(super) fn gaps(&self, until: Instant) -> Vec<Gap> {
+        let lasting =
+            (until.saturating_duration_since(self.last_at) >= GAP_MIN).then_some((self.last_at, until));
+        self.gaps.iter().copied().chain(lasting).collect()
     }
 }
 
 /// What a fault did to the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outage {
-    /// From the fault (or from its end, where it hits all processes) to the end of the longest gap.
+    /// From the fault (or from its end, where it hits all processes) to the end of the longest gap that began
+    /// in what is allowed, or of the last one that is late.
     pub(super) served_again_after: Duration,
+    /// Something was not served after what is allowed.
+    pub(super) is_late: bool,
     /// Other gaps after the fault.
     pub(super) other_gaps: usize,
 }
 
-/// The longest gap that ends after `from` decides; none: served all the time.
-pub(super) fn outage(gaps: &[Gap], from: Instant) -> Outage {
-    let after: Vec<&Gap> = gaps.iter().filter(|(_, end)| *end > from).collect();
-    let longest = after.iter().max_by_key(|(start, end)| *end - *start);
+/// One writer's outage.
+pub(super) fn outage(gaps: &[Gap], from: Instant, allowed: Duration) -> Outage {
+    let after: Vec<Gap> = gaps.iter().copied().filter(|(_, end)| *end > from).collect();
+    let is_late = |(start, end): &&Gap| *end > from + allowed && *end - *start >= LATE_GAP_MIN;
+    let late = after.iter().filter(is_late).map(|(_, end)| *end - from).max();
+    let in_time = after.iter().filter(|(start, _)| *start < from + allowed);
+    let longest = in_time.max_by_key(|(start, end)| *end - *start).map(|(_, end)| *end - from);
     Outage {
-        served_again_after: longest.map_or(Duration::ZERO, |(_, end)| *end - from),
+        served_again_after: late.or(longest).unwrap_or_default(),
+        is_late: late.is_some(),
         other_gaps: after.len().saturating_sub(1),
     }
+}
+
+/// The outage of the writer that waited longest.
+pub(super) fn worst_outage(writers: &[Vec<Gap>], from: Instant, allowed: Duration) -> Outage {
+    let outages = writers.iter().map(|gaps| outage(gaps, from, allowed));
+    let worst = outages.max_by_key(|outage| (outage.is_late, outage.served_again_after));
+    worst.unwrap_or(Outage { served_again_after: Duration::MAX, is_late: true, other_gaps: 0 })
 }
 
 #[cfg(test)]
@@ -75,21 +81,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_gap_after_the_fault_decides() {
+    fn the_longest_gap_after_the_fault_decides_and_a_late_one_fails() {
         let zero = Instant::now();
         let at = |ms| zero + Duration::from_millis(ms);
         let gap = |start, end| (at(start), at(end));
-        // Gaps, fault, served again after, others.
-        let cases: [(&[Gap], u64, u64, usize); 5] = [
-            (&[], 1000, 0, 0),
-            (&[gap(0, 900)], 1000, 0, 0),
-            (&[gap(900, 5000)], 1000, 4000, 0),
-            (&[gap(1500, 5000), gap(6000, 7000)], 1000, 4000, 1),
-            (&[gap(900, 1600), gap(4000, 9000)], 1000, 8000, 1),
+        // Gaps, served again after, late, others. The fault is at 1 s, 7 s are allowed.
+        let cases: [(&[Gap], u64, bool, usize); 9] = [
+            (&[], 0, false, 0),
+            (&[gap(0, 900)], 0, false, 0),
+            (&[gap(900, 5000)], 4000, false, 0),
+            (&[gap(1500, 5000), gap(6000, 7000)], 4000, false, 1),
+            (&[gap(900, 1600), gap(4000, 7000)], 6000, false, 1),
+            (&[gap(1100, 8100)], 7100, true, 0),
+            // A short one of a busy machine, whenever it comes.
+            (&[gap(900, 2000), gap(9000, 10_000)], 1000, false, 1),
+            (&[gap(900, 4000), gap(20_000, 22_500)], 21_500, true, 1),
+            (&[gap(7500, 8200)], 7200, false, 0),
         ];
-        for (gaps, fault, after, others) in cases {
-            let wanted = Outage { served_again_after: Duration::from_millis(after), other_gaps: others };
-            assert_eq!(outage(gaps, at(fault)), wanted, "{after}");
+        let allowed = Duration::from_secs(7);
+        for (gaps, after, is_late, other_gaps) in cases {
+            let served_again_after = Duration::from_millis(after);
+            let wanted = Outage { served_again_after, is_late, other_gaps };
+            assert_eq!(outage(gaps, at(1000), allowed), wanted, "{after}");
         }
+        let writers = [vec![gap(900, 5000)], vec![gap(900, 8500)], Vec::new()];
+        assert!(worst_outage(&writers, at(1000), allowed).is_late, "one writer's range is late");
+        assert!(worst_outage(&[], at(1000), allowed).is_late, "nobody wrote");
+    }
+
+    #[test]
+    fn a_gap_that_lasts_is_one() {
+        let mut timeline = Timeline::start();
+        timeline.acknowledge();
+        let until = timeline.last_at + Duration::from_secs(3);
+        assert_eq!(timeline.gaps(until), [(timeline.last_at, until)]);
+        assert_eq!(timeline.gaps(timeline.last_at), []);
     }
 }
