@@ -4,9 +4,9 @@
 //! change, and the next one begins where its waiter's knowledge ends; a watch that is silent for long begins
 //! anew at another member, because one that is cut off from the others would be silent for ever.
 
-use crate::etcd::errors::EtcdError;
+use crate::etcd::errors::{AskError, EtcdError};
 use crate::etcd::json::{WatchLine, watch_line, watch_request};
-use crate::etcd::members::{AskError, Members};
+use crate::etcd::members::Members;
 use base::Clock;
 use bytes::BytesMut;
 use futures_util::future::{Either, select};
