@@ -20,6 +20,8 @@ use tokio::sync::{Mutex, watch};
 
 /// How long a watch may be silent. Processes of a stamp write a beat each third of their lease.
 pub(crate) const SILENCE_FOR: Duration = Duration::from_secs(30);
+/// How long a wait that fails takes at least: whoever waits tries again at once.
+const ERROR_PAUSE: Duration = Duration::from_millis(250);
 /// Bytes of one line of a watch, at most: etcd sends pieces of 1.5 MiB, in base64.
 const LINE_SIZE_BYTES_MAX: usize = 8 << 20;
 
@@ -61,7 +63,11 @@ impl SharedWatch {
             }
             Ok(())
         };
-        within(&**clock, wait_for, waiting).await.unwrap_or(Ok(()))
+        let ended = within(&**clock, wait_for, waiting).await.unwrap_or(Ok(()));
+        if ended.is_err() {
+            clock.sleep(ERROR_PAUSE.min(wait_for)).await;
+        }
+        ended
     }
 
     /// Reads one line, and opens the watch for it if there is none. Dropped, it loses nothing.
