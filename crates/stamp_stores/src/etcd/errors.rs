@@ -50,6 +50,26 @@ impl EtcdError {
     }
 }
 
+/// A request without success.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AskError {
+    /// Nothing was sent.
+    Unsent(String),
+    /// It may have been done.
+    MayBeDone(String),
+    /// An answer that says that nothing was done.
+    Nothing(EtcdError),
+}
+
+impl AskError {
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            AskError::Unsent(what) | AskError::MayBeDone(what) => what.clone(),
+            AskError::Nothing(error) => error.shown(),
+        }
+    }
+}
+
 #[derive(Default, Deserialize)]
 struct Body {
     code: Option<u32>,
@@ -84,7 +104,11 @@ pub(crate) fn message(body: &[u8]) -> String {
 /// What an answer of this status with this body says.
 pub(crate) fn error_of(status: u16, body: &[u8]) -> EtcdError {
     let (code, message) = read(body);
-    let shown = format!("it answers {status}{}{message}", if message.is_empty() { "" } else { ": " });
+    let shown = match (status, message.as_str()) {
+        (404, "") => "it answers 404: is its JSON gateway on (--enable-grpc-gateway)?".to_owned(),
+        (status, "") => format!("it answers {status}"),
+        (status, message) => format!("it answers {status}: {message}"),
+    };
     let has = |part: &str| message.contains(part);
     match code {
         Some(NOT_FOUND) if has("lease not found") => EtcdError::NoLease,
@@ -96,10 +120,11 @@ pub(crate) fn error_of(status: u16, body: &[u8]) -> EtcdError {
         {
             EtcdError::LogIn(shown)
         }
-        Some(INVALID_ARGUMENT | NOT_FOUND | PERMISSION_DENIED | FAILED_PRECONDITION | OUT_OF_RANGE) => {
+        Some(INVALID_ARGUMENT | NOT_FOUND | PERMISSION_DENIED | FAILED_PRECONDITION) => {
             EtcdError::Refused(shown)
         }
-        Some(RESOURCE_EXHAUSTED) => EtcdError::Busy(shown),
+        // A revision that was compacted away since: the next read is of another one.
+        Some(RESOURCE_EXHAUSTED | OUT_OF_RANGE) => EtcdError::Busy(shown),
         _ => EtcdError::Open(shown),
     }
 }
@@ -135,6 +160,11 @@ mod tests {
             ),
             (403, r#"{"code":7,"message":"etcdserver: permission denied"}"#, "refused"),
             (429, r#"{"code":8,"message":"etcdserver: mvcc: database space exceeded"}"#, "busy"),
+            (
+                400,
+                r#"{"code":11,"message":"etcdserver: mvcc: required revision has been compacted"}"#,
+                "busy",
+            ),
             (503, r#"{"code":14,"message":"etcdserver: leader changed"}"#, "open"),
             (504, r#"{"code":4,"message":"context deadline exceeded"}"#, "open"),
             (500, r#"{"code":2,"message":"etcdserver: server stopped"}"#, "open"),

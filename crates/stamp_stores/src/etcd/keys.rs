@@ -3,12 +3,12 @@
 //! What always holds: a transaction is sent once, unless nothing of it was sent or its refusal proves that
 //! nothing was done; reads are linearizable, and all pages of one are of one revision.
 
-use crate::etcd::errors::EtcdError;
+use crate::etcd::errors::{AskError, EtcdError};
 use crate::etcd::json::{
     Page, Piece, SELECTIONS_MAX, commit_answer, commit_request, grant_answer, keep_alive_answer, read_answer,
     read_request,
 };
-use crate::etcd::members::{Ask, AskError, Members};
+use crate::etcd::members::{Ask, Members};
 use crate::etcd::watch::SharedWatch;
 use async_trait::async_trait;
 use base::Clock;

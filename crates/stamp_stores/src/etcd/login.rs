@@ -2,6 +2,7 @@
 //!
 //! What always holds: neither password nor token is printed; at most one log-in is under way.
 
+use crate::etcd::errors::{AskError, EtcdError, error_of};
 use crate::etcd::json::login_answer;
 use crate::exchange::{Outgoing, Service, hidden};
 use crate::secret::Secret;
@@ -27,7 +28,7 @@ impl Login {
     }
 
     /// The token and its number: none without a user.
-    pub(crate) async fn token(&self, member: &Service) -> Result<(u64, Option<HeaderValue>), String> {
+    pub(crate) async fn token(&self, member: &Service) -> Result<(u64, Option<HeaderValue>), AskError> {
         let held = self.token.lock().clone();
         if self.user.is_none() || held.1.is_some() {
             return Ok(held);
@@ -37,9 +38,9 @@ impl Login {
     }
 
     /// The token of that number is refused: logs in anew, unless another request did so already.
-    pub(crate) async fn renew(&self, member: &Service, refused: u64) -> Result<(), String> {
+    pub(crate) async fn renew(&self, member: &Service, refused: u64) -> Result<(), AskError> {
         let Some((name, password)) = &self.user else {
-            return Err("etcd wants a user, and none is set".to_owned());
+            return Err(refusal("etcd wants a user, and none is set".to_owned()));
         };
         let _turn = self.turn.lock().await;
         if self.token.lock().0 != refused {
@@ -49,14 +50,24 @@ impl Login {
         let target = format!("{}/v3/auth/authenticate", member.endpoint().path);
         let outgoing = Outgoing { method: Method::POST, target, headers: Vec::new(), body: body.into() };
         let answer = member.send(outgoing, ANSWER_SIZE_BYTES_MAX).await;
-        let answer = answer.map_err(|lost| format!("{name} can't log in: {}", lost.what()))?;
+        let answer =
+            answer.map_err(|lost| AskError::Unsent(format!("{name} can't log in: {}", lost.what())))?;
         if answer.status != 200 {
-            let why = super::errors::error_of(answer.status, &answer.body).shown();
-            return Err(format!("{name} can't log in: {why}"));
+            let error = error_of(answer.status, &answer.body);
+            let why = format!("{name} can't log in: {}", error.shown());
+            return Err(match error {
+                EtcdError::Refused(_) => refusal(why),
+                _ => AskError::Unsent(why),
+            });
         }
-        let token = login_answer(&answer.body)?;
-        let token = hidden(&token).ok_or("the token can't be in a header")?;
+        let token = login_answer(&answer.body).map_err(AskError::Unsent)?;
+        let token = hidden(&token).ok_or_else(|| refusal("the token can't be in a header".to_owned()))?;
         *self.token.lock() = (refused + 1, Some(token));
         Ok(())
     }
+}
+
+/// Logging in is of no use, and nothing else was sent.
+fn refusal(why: String) -> AskError {
+    AskError::Nothing(EtcdError::Refused(why))
 }

@@ -5,7 +5,7 @@
 //! done; a member that does not answer, or whose answer the caller does not wait for, is not the first any
 //! more.
 
-use crate::etcd::errors::{EtcdError, error_of};
+use crate::etcd::errors::{AskError, EtcdError, error_of};
 use crate::etcd::login::Login;
 use crate::exchange::{Answer, Lost, OpenAnswer, Outgoing, Service};
 use bytes::Bytes;
@@ -38,26 +38,6 @@ pub(crate) struct Ask<'a> {
     pub(crate) size_max: usize,
     /// Whether doing it twice is doing it once.
     pub(crate) is_repeatable: bool,
-}
-
-/// No success.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AskError {
-    /// Nothing was sent.
-    Unsent(String),
-    /// It may have been done.
-    MayBeDone(String),
-    /// An answer that says that nothing was done.
-    Nothing(EtcdError),
-}
-
-impl AskError {
-    pub(crate) fn shown(&self) -> String {
-        match self {
-            AskError::Unsent(what) | AskError::MayBeDone(what) => what.clone(),
-            AskError::Nothing(error) => error.shown(),
-        }
-    }
 }
 
 /// A request to the member that was first; unless it is kept the next one is first then.
@@ -137,17 +117,12 @@ impl Members {
                 return Ok(body);
             }
             match error_of(status, &body) {
-                EtcdError::LogIn(_) if !is_last => self.log_in(service, number).await?,
+                EtcdError::LogIn(_) if !is_last => self.login.renew(service, number).await?,
                 EtcdError::Open(what) => return Err(AskError::MayBeDone(what)),
                 error => return Err(AskError::Nothing(error)),
             }
         }
         Err(AskError::Unsent("no token was taken".to_owned()))
-    }
-
-    async fn log_in(&self, service: &Service, number: u64) -> Result<(), AskError> {
-        let renewed = self.login.renew(service, number).await;
-        renewed.map_err(|why| AskError::Nothing(EtcdError::Refused(why)))
     }
 
     async fn outgoing(
@@ -156,7 +131,7 @@ impl Members {
         path: &str,
         body: Bytes,
     ) -> Result<(u64, Outgoing), AskError> {
-        let (number, token) = self.login.token(service).await.map_err(AskError::Unsent)?;
+        let (number, token) = self.login.token(service).await?;
         let headers = token.map(|token| (AUTHORIZATION, token)).into_iter().collect();
         let target = format!("{}{path}", service.endpoint().path);
         Ok((number, Outgoing { method: Method::POST, target, headers, body }))
@@ -191,7 +166,7 @@ impl Members {
             let status = answer.status;
             let body = answer.body.whole(ERROR_SIZE_BYTES_MAX).await.ok().flatten().unwrap_or_default();
             match error_of(status, &body) {
-                EtcdError::LogIn(_) if !is_last => self.log_in(service, number).await?,
+                EtcdError::LogIn(_) if !is_last => self.login.renew(service, number).await?,
                 error => return Err(AskError::Nothing(error)),
             }
         }

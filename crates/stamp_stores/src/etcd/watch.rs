@@ -4,30 +4,31 @@
 //! change, and the next one begins where its waiter's knowledge ends; a watch that is silent for long begins
 //! anew at another member, because one that is cut off from the others would be silent for ever.
 
-use crate::etcd::errors::EtcdError;
+use crate::etcd::errors::{AskError, EtcdError};
 use crate::etcd::json::{WatchLine, watch_line, watch_request};
-use crate::etcd::members::{AskError, Members};
+use crate::etcd::members::Members;
 use base::Clock;
 use bytes::BytesMut;
-use futures_util::future::{Either, select};
 use http_client::{AnswerBody, within};
 use stamp::Revision;
 use stamp_streams::StoreError;
-use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::Mutex;
 
 /// How long a watch may be silent. Processes of a stamp write a beat each third of their lease.
 pub(crate) const SILENCE_FOR: Duration = Duration::from_secs(30);
+/// How long a wait that fails takes at least: whoever waits tries again at once.
+const ERROR_PAUSE: Duration = Duration::from_millis(250);
 /// Bytes of one line of a watch, at most: etcd sends pieces of 1.5 MiB, in base64.
 const LINE_SIZE_BYTES_MAX: usize = 8 << 20;
 
 /// The one watch of a process.
 pub(crate) struct SharedWatch {
-    /// A change at this revision was seen, or the store has it.
-    seen: watch::Sender<u64>,
-    /// The waiter that has this reads for all.
+    /// The newest change that was seen.
+    seen: AtomicU64,
+    /// The waiter that has this reads one line for all; the one that has waited longest is next.
     open: Mutex<Option<OpenWatch>>,
 }
 
@@ -39,7 +40,7 @@ struct OpenWatch {
 
 impl SharedWatch {
     pub(crate) fn new() -> Self {
-        SharedWatch { seen: watch::Sender::new(0), open: Mutex::default() }
+        SharedWatch { seen: AtomicU64::new(0), open: Mutex::default() }
     }
 
     /// Waits for a change above `after`, at most `wait_for`.
@@ -51,17 +52,21 @@ impl SharedWatch {
         after: Revision,
         wait_for: Duration,
     ) -> Result<(), StoreError> {
-        let mut seen = self.seen.subscribe();
         let waiting = async {
-            while *seen.borrow_and_update() <= after.0 {
-                match select(pin!(self.open.lock()), pin!(seen.changed())).await {
-                    Either::Left((mut open, _)) => self.read(&mut open, members, base, after).await?,
-                    Either::Right(_) => {}
+            loop {
+                let mut open = self.open.lock().await;
+                // While this waited for its turn another may have seen what this waits for.
+                if self.seen.load(Ordering::Relaxed) > after.0 {
+                    return Ok(());
                 }
+                self.read(&mut open, members, base, after).await?;
             }
-            Ok(())
         };
-        within(&**clock, wait_for, waiting).await.unwrap_or(Ok(()))
+        let ended = within(&**clock, wait_for, waiting).await.unwrap_or(Ok(()));
+        if ended.is_err() {
+            clock.sleep(ERROR_PAUSE.min(wait_for)).await;
+        }
+        ended
     }
 
     /// Reads one line, and opens the watch for it if there is none. Dropped, it loses nothing.
@@ -72,10 +77,6 @@ impl SharedWatch {
         base: &str,
         after: Revision,
     ) -> Result<(), StoreError> {
-        // While this waited for its turn the other may have seen what this waits for.
-        if *self.seen.borrow() > after.0 {
-            return Ok(());
-        }
         let watch = match open {
             Some(watch) => watch,
             None => {
@@ -107,11 +108,7 @@ impl SharedWatch {
     }
 
     fn saw(&self, revision: Revision) {
-        self.seen.send_if_modified(|seen| {
-            let is_newer = revision.0 > *seen;
-            *seen = revision.0.max(*seen);
-            is_newer
-        });
+        self.seen.fetch_max(revision.0, Ordering::Relaxed);
     }
 }
 

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
-use rustix::fs::{fstat, fsync, linkat, mkdirat, open, openat, unlinkat};
+use rustix::fs::{fstat, fsync, linkat, mkdirat, open, openat, statat, unlinkat};
 use rustix::io::Errno;
 use stamp::PutAnswer;
 use stamp_streams::{LIST_PAGE_NAMES_MAX, ListPage, StoreError};
@@ -32,6 +32,8 @@ const FILE_MODE: u32 = 0o640;
 const FOLDER_MODE: u32 = 0o750;
 /// Folders whose names are known to be durable, at most: then all are forgotten, and synced once more.
 const KNOWN_FOLDERS_MAX: usize = 10_000;
+/// How long a file that is being written is let be, in seconds.
+const PARTIAL_KEPT_FOR_S: i64 = 24 * 60 * 60;
 /// How often a folder is made that is removed at the same time.
 const FOLDER_TRIES_MAX: usize = 8;
 
@@ -54,6 +56,7 @@ impl FolderFiles {
             Err(error) => return Err(error.into()),
         }
         fsync(&root)?;
+        clear_partial(&root, &random)?;
         let (known_folders, is_broken) = (Mutex::default(), AtomicBool::new(false));
         Ok(FolderFiles { root, random, known_folders, is_broken })
     }
@@ -272,6 +275,28 @@ impl FolderFiles {
         sort_entries(&mut entries);
         Ok(entries)
     }
+}
+
+/// Removes what processes that were killed left of objects that they were writing, once it is old by the file
+/// system's own clock. A writer that is that slow loses its file, and its creation is of unknown outcome.
+fn clear_partial(root: &OwnedFd, random: &Arc<dyn Random>) -> io::Result<()> {
+    let path = |name: &str| format!("{PARTIAL}/{name}");
+    let probe = path(&format!("{:016x}", random.next_u64()));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let now_s = fstat(openat(root, &*probe, flags, Mode::from(FILE_MODE))?)?.st_mtime;
+    unlinkat(root, &*probe, AtFlags::empty())?;
+    let folder = openat(root, PARTIAL, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    for entry in Dir::read_from(folder.as_fd())? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().to_str() else { continue };
+        let Ok(found) = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+        if is_file && now_s.saturating_sub(found.st_mtime) > PARTIAL_KEPT_FOR_S {
+            // Another process may be first.
+            let _ = unlinkat(&folder, name, AtFlags::empty());
+        }
+    }
+    Ok(())
 }
 
 fn failed(name: &str, error: &io::Error) -> StoreError {

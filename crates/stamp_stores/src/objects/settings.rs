@@ -23,8 +23,8 @@ pub struct ObjectStoreSettings {
     pub endpoint: Option<String>,
     /// The region that signatures name. Without it `AWS_REGION`, `AWS_DEFAULT_REGION`, and then `us-east-1`.
     pub region: Option<String>,
-    /// Whether the bucket is in the path, and not in the host's name. Without it: in the path at an endpoint that
-    /// was given, or if the bucket's name has a dot.
+    /// Whether the bucket is in the path, and not in the host's name. Without it: in the path at an endpoint
+    /// that was given, or if the bucket's name has a dot.
     pub path_style: Option<bool>,
     /// A file of certificates in PEM form that the server is trusted by, and no others. Without it
     /// `AWS_CA_BUNDLE`, and then those of the system.

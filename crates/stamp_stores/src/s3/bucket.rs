@@ -87,6 +87,11 @@ impl Bucket {
         self.service.send(outgoing, size_max).await
     }
 
+    /// Whether there are credentials; an error says why not, without any secret.
+    pub(crate) async fn check_credentials(&self) -> Result<(), String> {
+        self.credentials.get().await.map(drop)
+    }
+
     /// An answer had this error code: credentials that have ended are not used again.
     pub(crate) fn note(&self, code: &str) {
         if is_expired(code) {

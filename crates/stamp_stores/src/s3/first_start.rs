@@ -27,6 +27,8 @@ struct Asked {
 /// Asks the bucket for its settings. Gives warnings.
 pub(crate) async fn check_bucket(bucket: &Bucket) -> Result<Vec<String>, OpenError> {
     let what = bucket.shown();
+    let found = bucket.check_credentials().await;
+    found.map_err(|why| OpenError::setting(format!("the credentials of {what}"), why))?;
     let mut warnings = Vec::new();
     let versioning = ask(bucket, "versioning").await?;
     let lifecycle = ask(bucket, "lifecycle").await?;

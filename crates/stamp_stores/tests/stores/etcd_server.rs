@@ -42,7 +42,9 @@ impl EtcdServer {
     }
 
     pub(crate) fn start_with(count: usize, options: &EtcdOptions<'_>) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+        // In memory where there is such a folder: what is acknowledged need not outlive a power loss here.
+        let in_memory = tempfile::tempdir_in("/dev/shm");
+        let folder = in_memory.or_else(|_| tempfile::tempdir()).expect("a folder");
         let ports = free_ports(2 * count);
         let (clients, peers) = ports.split_at(count);
         let scheme = if options.tls.is_some() { "https" } else { "http" };

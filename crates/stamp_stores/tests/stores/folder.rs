@@ -24,6 +24,23 @@ async fn a_folder_keeps_the_rules() {
     assert_eq!(partial.count(), 0, "nothing is left of what was written");
 }
 
+/// What a writer left that was killed is removed once it is old.
+#[tokio::test]
+async fn old_files_that_were_being_written_are_removed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let partial = folder.path().join(".partial");
+    std::fs::create_dir(&partial).expect("a folder");
+    let (old, new) = (partial.join("old"), partial.join("new"));
+    for path in [&old, &new] {
+        std::fs::write(path, "half").expect("a file");
+    }
+    let two_days_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(2 * 86_400);
+    let file = std::fs::File::options().write(true).open(&old).expect("a file");
+    file.set_modified(two_days_ago).expect("an instant");
+    open(folder.path()).await;
+    assert_eq!((old.exists(), new.exists()), (false, true));
+}
+
 /// Two processes have the same folder open.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_that_share_a_folder_one_creates() {

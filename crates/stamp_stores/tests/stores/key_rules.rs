@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// How long a lease of these rules is: the shortest that etcd gives.
 const TTL: Duration = Duration::from_secs(2);
+/// How long a read is tried.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How much later a store may end one.
 const ENDS_WITHIN: Duration = Duration::from_secs(8);
 
@@ -47,7 +49,15 @@ async fn is_committed(store: &dyn KeyValues, compare: KeyCompare) -> bool {
 }
 
 pub(crate) async fn read(store: &dyn KeyValues, selections: &[Selection]) -> Snapshot {
-    store.read(selections).await.expect("a snapshot")
+    let began_at = Instant::now();
+    loop {
+        match store.read(selections).await {
+            Ok(snapshot) => return snapshot,
+            // A machine that is busy answers late.
+            Err(StoreError::Unavailable(_)) if began_at.elapsed() < PATIENCE => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 fn entry(key: &str, value: &str, changed_at: Revision) -> KeyEntry {

@@ -7,13 +7,17 @@
 
 use crate::object_rules;
 use base::system::{SystemClock, SystemRandom, TokioSpawner};
-use stamp_stores::{ObjectStoreSettings, RequestKind, StoreSurroundings, open_object_store};
-use stamp_streams::{StampSettings, Surroundings, probe};
+use bytes::Bytes;
+use stamp::PutAnswer;
+use stamp_stores::{
+    ObjectStoreSettings, OpenedObjectStore, RequestKind, StoreSurroundings, open_object_store,
+};
+use stamp_streams::{ObjectStore, StampSettings, Surroundings, probe};
 use std::sync::Arc;
+use std::time::Instant;
 
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "needs a bucket: LARIMAR_TEST_S3_BUCKET, LARIMAR_TEST_S3_ENDPOINT and credentials"]
-async fn a_real_bucket_keeps_the_rules() {
+/// The bucket that the variables name, and its own prefix for this run.
+async fn open() -> OpenedObjectStore {
     let surroundings = StoreSurroundings::system();
     let variable = |name: &str| surroundings.variables.get(name).cloned();
     let bucket = variable("LARIMAR_TEST_S3_BUCKET").expect("LARIMAR_TEST_S3_BUCKET is set");
@@ -25,7 +29,53 @@ async fn a_real_bucket_keeps_the_rules() {
     };
     let run = format!("test-{:016x}", base::Random::next_u64(&SystemRandom::new()));
     let url = format!("s3://{bucket}/{run}");
-    let opened = open_object_store(&url, &settings, &surroundings).await.expect("a store");
+    open_object_store(&url, &settings, &surroundings).await.expect("a store")
+}
+
+async fn clear(store: &dyn ObjectStore) {
+    let mut after: Option<String> = None;
+    loop {
+        let page = store.list("", after.as_deref()).await.expect("a page");
+        for name in &page.names {
+            store.delete(name).await.expect("a deletion");
+        }
+        after = page.names.last().cloned();
+        if !page.has_more {
+            return;
+        }
+    }
+}
+
+/// Prints what one client's requests take, one after the other.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a bucket: LARIMAR_TEST_S3_BUCKET, LARIMAR_TEST_S3_ENDPOINT and credentials"]
+async fn a_real_bucket_is_measured() {
+    let opened = open().await;
+    for (size, count) in [(4 << 10, 300), (1 << 20, 50), (4 << 20, 30)] {
+        let content = Bytes::from(vec![7; size]);
+        let (mut creates, mut reads) = (Vec::new(), Vec::new());
+        for number in 0..count {
+            let name = format!("{size}/{number}");
+            let began_at = Instant::now();
+            assert_eq!(opened.store.create(&name, content.clone()).await, PutAnswer::Created);
+            creates.push(began_at.elapsed());
+            let began_at = Instant::now();
+            let read = opened.store.read(&name, 0, 4096).await.expect("a piece");
+            reads.push(began_at.elapsed());
+            assert_eq!(read.len(), 4096);
+        }
+        creates.sort();
+        reads.sort();
+        let (create, read) = (creates[count / 2], reads[count / 2]);
+        println!("{size} bytes: create p50 {create:?}, read of 4 KiB p50 {read:?}");
+    }
+    clear(&*opened.store).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs a bucket: LARIMAR_TEST_S3_BUCKET, LARIMAR_TEST_S3_ENDPOINT and credentials"]
+async fn a_real_bucket_keeps_the_rules() {
+    let opened = open().await;
     for warning in opened.check_first_start().await.expect("a fit bucket") {
         println!("warning: {warning}");
     }
@@ -46,15 +96,5 @@ async fn a_real_bucket_keeps_the_rules() {
         let reading = opened.counts.reading(kind);
         println!("{}: {reading:?}", kind.label());
     }
-    let mut after: Option<String> = None;
-    loop {
-        let page = opened.store.list("", after.as_deref()).await.expect("a page");
-        for name in &page.names {
-            opened.store.delete(name).await.expect("a deletion");
-        }
-        after = page.names.last().cloned();
-        if !page.has_more {
-            break;
-        }
-    }
+    clear(&*opened.store).await;
 }
