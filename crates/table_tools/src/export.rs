@@ -101,7 +101,7 @@ pub async fn export(plan: &ExportPlan, environment: &mut ToolEnvironment<'_>) ->
         }
     };
     let (select, is_parallel) = (plan.selected(), !plan.is_ordered);
-    let request = ScanRequest { filter: plan.filter.clone(), select, is_parallel };
+    let request = ScanRequest { url: plan.place.url(), filter: plan.filter.clone(), select, is_parallel };
     let connections = if plan.is_ordered { 1 } else { plan.connections };
     let table = plan.place.client(&environment.surroundings, connections);
     let book = Book { ledger, output: Some(output) };
