@@ -1,7 +1,7 @@
 //! One process as a whole stamp: opens the layers from the bottom up, serves until asked to stop, closes them
 //! from the top down.
 
-use crate::access_log::AccessLogs;
+use crate::access_log::{self, AccessLogs};
 use crate::admin::{AdminError, AdminSide, Handles, Layers, Readiness};
 use crate::arguments::{OauthMode, VERSION};
 use crate::configuration::is_loopback;
@@ -58,6 +58,8 @@ pub(crate) enum ServeError {
     Partition { storage: Storage, error: PartitionError },
     #[error("{0}")]
     ReadyFile(String),
+    #[error("--access-log {file}: {error}; give a file in a folder that is there, or - for standard output")]
+    AccessLog { file: String, error: std::io::Error },
     #[error("signals can't be received: {0}")]
     Signal(std::io::Error),
 }
@@ -131,6 +133,8 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
             (env, Some(lock))
         }
     };
+    // It may lie in the data folder. Later there would be requests that it does not have.
+    check_access_log(&configuration)?;
     // Not before the ports and the folder are this server's: it may be the ready file of the one that has
     // them.
     if let Some(path) = &configuration.ready_file {
@@ -266,6 +270,12 @@ fn memory_guard(
         Storage::Folder(_) => settings.memory_budget_size_bytes(),
     };
     MemoryGuard::new(partitions, env.clock.clone(), budget_bytes, settings.cache_size_bytes_max)
+}
+
+fn check_access_log(configuration: &Configuration) -> Result<(), ServeError> {
+    let access = &configuration.process.access;
+    let file = || access.target.as_ref().map_or_else(String::new, ToString::to_string);
+    access_log::check(access).map_err(|error| ServeError::AccessLog { file: file(), error })
 }
 
 fn of_admin(error: AdminError) -> ServeError {
