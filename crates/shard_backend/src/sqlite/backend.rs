@@ -4,6 +4,7 @@
 //! fence and claim before its first change. A scan steps only over the rows of its batch, if the primary
 //! key's order is that of the row key.
 
+use super::count::{count_rows, select_count};
 use super::fence::{change_claim, check_hold, has_table};
 use super::schema::actual_schema;
 use super::value::{read, stored, stored_key};
@@ -32,7 +33,7 @@ pub struct SqliteBackend {
 }
 
 /// What a transaction found, or why not; that it could not be asked is outside of it.
-type Outcome<T> = Result<Result<T, BackendError>, rusqlite::Error>;
+pub(super) type Outcome<T> = Result<Result<T, BackendError>, rusqlite::Error>;
 
 impl SqliteBackend {
     /// Those of a database: the one that a `SqliteLocal` has its copy in.
@@ -48,19 +49,18 @@ impl SqliteBackend {
         StoreError::refused(self.file.place(), format!("there is no table `{}`", table.name())).into()
     }
 
-    /// Reads rows of a window with their keys, until `next` says that it has enough.
+    /// Reads what `select` asks of a window, by a statement of the window's condition and order.
     async fn read<T: Send + 'static>(
         &self,
         table: &TableSchema,
         conditions: Vec<Condition>,
+        select: impl FnOnce(&TableSchema, &[Condition]) -> String + Send + 'static,
         read: impl FnOnce(&Reader<'_>, Statement<'_>, Vec<Sql>) -> Outcome<T> + Send + 'static,
     ) -> Result<T, BackendError> {
         let (place, table_of) = (self.file.place().to_owned(), table.clone());
         let found = self.file.read(table.name(), move |transaction| {
             let reader = Reader { place: &place, table: &table_of };
-            let compared = |index: usize| compared(&table_of, index);
-            let rest = where_in_order(&table_of, &conditions, compared, |number, _| format!("?{number}"));
-            let select = format!("SELECT {} FROM {}{rest}", all_names(&table_of), quoted(table_of.name()));
+            let select = select(&table_of, &conditions);
             let values = conditions.iter().flat_map(|condition| &condition.values).map(stored_key);
             let values = values.collect();
             read(&reader, transaction.prepare(&select)?, values)
@@ -131,14 +131,21 @@ fn row_error(place: &str, error: RowError) -> BackendError {
     BackendError::Row { place: place.to_owned(), error }
 }
 
+/// Whole rows, in the order of their keys.
+fn select_rows(table: &TableSchema, conditions: &[Condition]) -> String {
+    let compared = |index: usize| compared(table, index);
+    let rest = where_in_order(table, conditions, compared, |number, _| format!("?{number}"));
+    format!("SELECT {} FROM {}{rest}", all_names(table), quoted(table.name()))
+}
+
 /// Reads rows of a table.
-struct Reader<'a> {
-    place: &'a str,
-    table: &'a TableSchema,
+pub(super) struct Reader<'a> {
+    pub(super) place: &'a str,
+    pub(super) table: &'a TableSchema,
 }
 
 /// A column, compared by bytes.
-fn compared(table: &TableSchema, index: usize) -> String {
+pub(super) fn compared(table: &TableSchema, index: usize) -> String {
     let name = names(table, &[index]);
     let is_text = |kind| matches!(kind, ColumnKind::Text | ColumnKind::DateTime);
     match table.columns().get(index).is_some_and(|column| is_text(column.kind)) {
@@ -193,23 +200,6 @@ fn fill_batch(
     Ok(Ok(fill.finish(true)))
 }
 
-fn count_rows(
-    reader: &Reader<'_>,
-    mut statement: Statement<'_>,
-    values: Vec<Sql>,
-    shardlet: &Shardlet,
-) -> Outcome<u64> {
-    let mut rows = statement.query(params_from_iter(values))?;
-    let mut count = 0;
-    while let Some(found) = rows.next()? {
-        match reader.row(found)? {
-            Ok((key, _)) => count += u64::from(shardlet.holds(shard_key(reader.table, &key))),
-            Err(error) => return Ok(Err(error)),
-        }
-    }
-    Ok(Ok(count))
-}
-
 impl Backend for SqliteBackend {
     fn place(&self) -> &str {
         self.file.place()
@@ -248,7 +238,7 @@ impl Backend for SqliteBackend {
             let read = move |reader: &Reader<'_>, statement: Statement<'_>, values| {
                 fill_batch(reader, statement, values, &shardlet, bounds)
             };
-            self.read(table, conditions, read).await
+            self.read(table, conditions, select_rows, read).await
         })
     }
 
@@ -259,11 +249,14 @@ impl Backend for SqliteBackend {
     ) -> BoxFuture<'a, Result<u64, BackendError>> {
         Box::pin(async move {
             let conditions = window(table, shardlet, None).map_err(|error| self.row_error(error))?;
-            let shardlet = shardlet.clone();
+            let (shardlet, is_whole) = (shardlet.clone(), shardlet.is_whole());
+            let select = move |table: &TableSchema, conditions: &[Condition]| {
+                select_count(table, conditions, is_whole)
+            };
             let read = move |reader: &Reader<'_>, statement: Statement<'_>, values| {
                 count_rows(reader, statement, values, &shardlet)
             };
-            self.read(table, conditions, read).await
+            self.read(table, conditions, select, read).await
         })
     }
 
