@@ -9,3 +9,4 @@ pub(crate) mod observe;
 pub(crate) mod perform;
 pub(crate) mod run;
 pub(crate) mod transfer;
+mod unfrozen;

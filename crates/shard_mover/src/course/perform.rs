@@ -120,8 +120,10 @@ impl Mover {
         change: OwnChange,
         known: Epoch,
     ) -> Result<Option<Epoch>, MoveError> {
-        let decide =
-            |catalog: &_| Ok::<_, MoveError>(own_changes(catalog, (&of.id, &of.order), change, known));
+        let planted = self.settings.planted;
+        let decide = |catalog: &_| {
+            Ok::<_, MoveError>(own_changes(catalog, (&of.id, &of.order), change, known, planted))
+        };
         let changed = self.home.change(&watch.catalog, &change.note(&of.id), decide).await?;
         Ok((!changed.diff.is_empty()).then_some(changed.diff.to))
     }
@@ -136,7 +138,8 @@ impl Mover {
         let epoch = watch.catalog.epoch();
         let decide = |catalog: &Catalog| {
             let is_seen = catalog.epoch() == epoch;
-            let changes = || own_changes(catalog, (&of.id, &of.order), OwnChange::Freeze, switched);
+            let (frozen, planted) = ((&of.id, &of.order), self.settings.planted);
+            let changes = || own_changes(catalog, frozen, OwnChange::Freeze, switched, planted);
             Ok::<_, MoveError>(if is_seen { changes() } else { Vec::new() })
         };
         self.home.change(&watch.catalog, &OwnChange::Freeze.note(&of.id), decide).await?;

@@ -19,10 +19,12 @@ pub(crate) enum Fault {
     DigestIgnoresDeletes,
     /// The copy goes from the target to the source.
     SwappedPair,
+    /// Movers freeze no mapping.
+    NoFreeze,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Fault; 7] = [
+    pub(crate) const ALL: [Fault; 8] = [
         Fault::NoFence,
         Fault::FenceWithoutLock,
         Fault::SignatureOutlivesMap,
@@ -30,6 +32,7 @@ impl Fault {
         Fault::SwitchBeforeVerify,
         Fault::DigestIgnoresDeletes,
         Fault::SwappedPair,
+        Fault::NoFreeze,
     ];
 
     /// The fault of the movers, if it is one of theirs.
@@ -39,6 +42,7 @@ impl Fault {
             Some(Fault::SwitchBeforeVerify) => Planted::fault(PlantedFault::SwitchBeforeVerify),
             Some(Fault::DigestIgnoresDeletes) => Planted::fault(PlantedFault::DigestIgnoresDeletes),
             Some(Fault::SwappedPair) => Planted::fault(PlantedFault::SwappedPair),
+            Some(Fault::NoFreeze) => Planted::fault(PlantedFault::NoFreeze),
             _ => Planted::default(),
         }
     }
