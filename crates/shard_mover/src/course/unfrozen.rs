@@ -3,15 +3,21 @@
 
 use super::choose_action::{Freeze, Observed};
 use crate::log::state::{Move, MoveState};
-use shard_map::{Change, MapChange};
+use shard_map::{Change, MapChange, Name};
 
 /// What such a mover sees: that its mapping is frozen wherever its states say so.
 pub(super) fn taken_for_frozen(of: &Move, seen: Observed) -> Observed {
     let Some(there) = &seen.placement else { return seen };
-    let is_marked = there.shard == of.order.from && there.state == of.order.marked_state();
+    let order = &of.order;
+    let is_closed_on = |shard: &Name| there.shard == *shard && there.state == order.marked_state();
+    let has_verified = of.states.iter().any(|record| matches!(record.state, MoveState::Verified { .. }));
     let is_own = match of.state() {
-        MoveState::Planned { .. } => is_marked,
-        MoveState::Undoing { .. } => is_marked || of.marked_epoch().is_some(),
+        MoveState::Planned { .. } => is_closed_on(&order.from),
+        // Marked, placed by a switch that was faster, or open again.
+        MoveState::Undoing { .. } => {
+            let is_open_again = there.shard == order.from && of.marked_epoch().is_some();
+            is_closed_on(&order.from) || has_verified && is_closed_on(&order.to) || is_open_again
+        }
         MoveState::SourceCleared { .. } | MoveState::TargetCleared { .. } => false,
         state => state.is_active(),
     };
