@@ -133,7 +133,6 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
             (env, Some(lock))
         }
     };
-    // It may lie in the data folder. Later there would be requests that it does not have.
     check_access_log(&configuration)?;
     // Not before the ports and the folder are this server's: it may be the ready file of the one that has
     // them.
@@ -272,6 +271,7 @@ fn memory_guard(
     MemoryGuard::new(partitions, env.clock.clone(), budget_bytes, settings.cache_size_bytes_max)
 }
 
+/// Once the data folder is there, which it may lie in, and before there are requests.
 fn check_access_log(configuration: &Configuration) -> Result<(), ServeError> {
     let access = &configuration.process.access;
     let file = || access.target.as_ref().map_or_else(String::new, ToString::to_string);

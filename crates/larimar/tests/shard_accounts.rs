@@ -150,8 +150,8 @@ fn all_accounts_are_asked_and_a_failure_is_named() {
     assert!(code == Some(2) && text.contains("--connections"), "{text}");
 }
 
-/// Moves over accounts were tested through the library only. Its waits for signatures, 20 s each, take most of
-/// the time.
+/// Moves over accounts were tested through the library only. Its waits for signatures, 20 s each, take most
+/// of the time.
 #[test]
 fn a_tenant_is_moved_to_another_account() {
     let accounts = Accounts::start();

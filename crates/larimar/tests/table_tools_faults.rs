@@ -1,5 +1,5 @@
-//! `larimar table`, `queue` and `blob` where something is not as it should be: slow, in another order, changed,
-//! stopped at a bad moment.
+//! `larimar table`, `queue` and `blob` where something is not as it should be: slow, in another order,
+//! changed, stopped at a bad moment.
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 
 mod running;

@@ -4,8 +4,8 @@
 //! blob that is copied has the source's bytes: its MD5 is computed on the way, compared with the source's
 //! where that has one, and with that of the target's bytes, which are read again; only then it is kept with
 //! the target, unless the service has computed it of what it got. So a blob that the target has already, with
-//! the same size, MD5, properties and metadata, was verified and is left as it is, and a copy that was stopped
-//! is simply repeated; memory is a block for each worker.
+//! the same size, MD5, properties and metadata, was verified and is left as it is, and a copy that was
+//! stopped is simply repeated; memory is a block for each worker.
 
 use crate::environment::{Progress, Rate, Rest, ToolEnvironment};
 use crate::error::ToolError;

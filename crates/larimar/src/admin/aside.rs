@@ -1,9 +1,9 @@
 //! Work that may wait for a disk, aside from the thread of the admin side: `/health` is answered while a disk
 //! does not.
 //!
-//! What always holds: so much of it is under way at most, however long the disk takes, and the rest is refused
-//! at once, so that connections stay free for others; nobody waits longer than a bound; what was begun goes on
-//! to its end.
+//! What always holds: so much of it is under way at most, however long the disk takes, and the rest is
+//! refused at once, so that connections stay free for others; nobody waits longer than a bound; what was
+//! begun goes on to its end.
 
 use super::route::Answer;
 use crate::apart::run_apart;

@@ -6,8 +6,9 @@
 
 use super::count::{count_rows, select_count};
 use super::fence::{change_claim, check_hold, has_table};
+use super::reader::{Outcome, Reader, compared, row_error};
 use super::schema::actual_schema;
-use super::value::{read, stored, stored_key};
+use super::value::{stored, stored_key};
 use crate::backend::backend::{Backend, check_count};
 use crate::backend::batch::{Batch, BatchBounds, BatchFill};
 use crate::backend::claim::{Claimed, StoredClaim, release};
@@ -17,9 +18,8 @@ use crate::backend::shardlet::Shardlet;
 use crate::capability::capabilities::Capabilities;
 use crate::schema::drift::ActualSchema;
 use crate::schema::table::TableSchema;
-use crate::sql::statement::{all_names, names, on_conflict, quoted, where_in_order};
+use crate::sql::statement::{all_names, on_conflict, quoted, where_in_order};
 use crate::sql::window::{Condition, window};
-use crate::value::column_kind::ColumnKind;
 use crate::value::row::{Row, RowError, RowKey};
 use base::BoxFuture;
 use rusqlite::types::Value as Sql;
@@ -31,9 +31,6 @@ use shard_store::{SqliteFile, StoreError};
 pub struct SqliteBackend {
     file: SqliteFile,
 }
-
-/// What a transaction found, or why not; that it could not be asked is outside of it.
-pub(super) type Outcome<T> = Result<Result<T, BackendError>, rusqlite::Error>;
 
 impl SqliteBackend {
     /// Those of a database: the one that a `SqliteLocal` has its copy in.
@@ -127,50 +124,11 @@ impl SqliteBackend {
     }
 }
 
-fn row_error(place: &str, error: RowError) -> BackendError {
-    BackendError::Row { place: place.to_owned(), error }
-}
-
 /// Whole rows, in the order of their keys.
 fn select_rows(table: &TableSchema, conditions: &[Condition]) -> String {
     let compared = |index: usize| compared(table, index);
     let rest = where_in_order(table, conditions, compared, |number, _| format!("?{number}"));
     format!("SELECT {} FROM {}{rest}", all_names(table), quoted(table.name()))
-}
-
-/// Reads rows of a table.
-pub(super) struct Reader<'a> {
-    pub(super) place: &'a str,
-    pub(super) table: &'a TableSchema,
-}
-
-/// A column, compared by bytes.
-pub(super) fn compared(table: &TableSchema, index: usize) -> String {
-    let name = names(table, &[index]);
-    let is_text = |kind| matches!(kind, ColumnKind::Text | ColumnKind::DateTime);
-    match table.columns().get(index).is_some_and(|column| is_text(column.kind)) {
-        true => format!("{name} COLLATE BINARY"),
-        false => name,
-    }
-}
-
-impl Reader<'_> {
-    fn row(&self, found: &rusqlite::Row<'_>) -> Outcome<(RowKey, Row)> {
-        let mut values = Vec::with_capacity(self.table.columns().len());
-        for (index, column) in self.table.columns().iter().enumerate() {
-            let is_key = self.table.row_key().contains(&index);
-            match read(column, is_key, found.get_ref(index)?) {
-                Ok(value) => values.push(value),
-                Err(what) => {
-                    let (place, table) = (self.place.to_owned(), self.table.name().to_owned());
-                    return Ok(Err(BackendError::Value { place, table, column: column.name.clone(), what }));
-                }
-            }
-        }
-        let row = Row { values };
-        let checked = self.table.check_row(&row).map_err(|error| row_error(self.place, error));
-        Ok(checked.map(|(key, _)| (key, row)))
-    }
 }
 
 /// The rows of one batch.

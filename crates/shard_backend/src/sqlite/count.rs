@@ -4,7 +4,7 @@
 //! key, which the primary key's index has first; a row a shard key comes at most, and one if all rows within
 //! the shardlet's bounds are its own.
 
-use super::backend::{Outcome, Reader, compared};
+use super::reader::{Outcome, Reader, compared};
 use super::value::read;
 use crate::backend::error::BackendError;
 use crate::backend::shardlet::Shardlet;

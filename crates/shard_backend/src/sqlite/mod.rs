@@ -3,5 +3,6 @@
 pub(crate) mod backend;
 mod count;
 mod fence;
+mod reader;
 mod schema;
 mod value;

@@ -5,7 +5,8 @@
 //! same tags, such as a region, are a pool of their own: their mappings go to no other ones, unless tags are
 //! crossed on purpose.
 //!
-//! What always holds: a mapping stays among shards whose tags are those of its shard, unless that is asked for; [`Balance::Fewest`] is proved; else the plan says how many moves are needed at least.
+//! What always holds: a mapping stays among shards whose tags are those of its shard, unless that is asked
+//! for; [`Balance::Fewest`] is proved; else the plan says how many moves are needed at least.
 
 use super::facts::{Facts, MappingOf};
 use super::move_mapping::{check_move, check_target};

@@ -57,8 +57,8 @@ pub fn recover(
     Ok((Catalog::from_parts(name, id, epoch, shards, maps)?, recovery))
 }
 
-/// Freezes what was frozen in the map's former form. Whoever did, a move or a repair, names rows by the mapping
-/// alone: with other keys it would take others' rows for its own, and finds it thawed instead.
+/// Freezes what was frozen in the map's former form. Whoever did, a move or a repair, names rows by the
+/// mapping alone: with other keys it would take others' rows for its own, and finds it thawed instead.
 fn freeze(
     map: ShardMap,
     former: Option<&ShardMap>,

@@ -103,8 +103,8 @@ impl BlobClient {
         read_properties(&answer.headers).ok_or_else(|| Error::unreadable(operation.name, "it has no size"))
     }
 
-    /// Replaces all its properties by those of `write`, which are lost where it has none; its ETag. Metadata stays
-    /// as it is.
+    /// Replaces all its properties by those of `write`, which are lost where it has none; its ETag. Metadata
+    /// stays as it is.
     pub async fn set_properties(&self, write: &BlobWrite) -> Result<String, Error> {
         let operation = self.operation("set blob properties", Method::PUT).query("comp", "properties");
         let operation = write.condition.apply(write.apply_properties(operation)?)?;

@@ -71,8 +71,8 @@ pub struct BlobWrite {
 }
 
 impl BlobWrite {
-    /// What sets a blob's properties and metadata to those of another one, but for its MD5: what a blob that is
-    /// put anew must have to be its copy.
+    /// What sets a blob's properties and metadata to those of another one, but for its MD5: what a blob that
+    /// is put anew must have to be its copy.
     pub fn like(properties: &BlobProperties) -> Self {
         let given = |text: &String| (!text.is_empty()).then(|| text.clone());
         BlobWrite {

@@ -1,7 +1,7 @@
 //! The checksum of what an import has done of its file, by which a later run knows that it is the same file.
 //!
-//! What always holds: it is over all bytes before [`Compared::end`], each of which is read once by a run; memory
-//! is a piece of the file.
+//! What always holds: it is over all bytes before [`Compared::end`], each of which is read once by a run;
+//! memory is a piece of the file.
 
 use crate::environment::{Progress, Rate, Rest, ToolEnvironment};
 use crate::error::ToolError;

@@ -64,7 +64,8 @@ struct ImportState {
     /// Lines behind `done_to` up to here may be written.
     issued_to: u64,
     counts: Counts,
-    /// Of the file's first bytes, and of how many: of `done_to`, but a state of a former version is of 64 KiB.
+    /// Of the file's first bytes, and of how many: of `done_to`, but a state of a former version is of 64
+    /// KiB.
     checksum: u64,
     compared_size: u64,
 }

@@ -1,9 +1,9 @@
 //! `larimar queue copy`: a queue's messages into another one, too.
 //!
-//! Messages are received, so that the next ones can be reached, and made visible again at the end. A copy that
-//! takes longer than they are invisible receives them again, which is what renews their receipts: 32 by one
-//! request, where an update would be one for each. What always holds: a message is put once in a run; at its
-//! end those that are invisible yet are made visible; a run that may have left messages out is an error.
+//! Messages are received, so that the next ones can be reached, and made visible again at the end. A copy
+//! that takes longer than they are invisible receives them again, which is what renews their receipts: 32 by
+//! one request, where an update would be one for each. What always holds: a message is put once in a run; at
+//! its end those that are invisible yet are made visible; a run that may have left messages out is an error.
 
 use super::received::Received;
 use super::{Moved, QueuePlace, Taking, peeked, put_like};

@@ -4,10 +4,8 @@
 //! other queue. A run that is killed in between leaves it in both places: at least once, never less. The
 //! queue is worked on until it gives no message any more, or as many as were asked for.
 
-mod copy;
+pub(crate) mod copy;
 mod received;
-
-pub use copy::copy_messages;
 
 use crate::environment::{Progress, Rate, Rest, ToolEnvironment};
 use crate::error::ToolError;
@@ -125,8 +123,8 @@ async fn open_end(disk: &dyn Disk, file: &str) -> Result<Output, ToolError> {
         }
         false => Output::create(disk, file).await?,
     };
-    // A message is deleted once its line is durable, and so must the name be of the file that has it; one that
-    // is there may be of a run that was killed before this.
+    // A message is deleted once its line is durable, and so must the name be of the file that has it; one
+    // that is there may be of a run that was killed before this.
     disk.sync_folder(folder_of(file)).await.map_err(failed)?;
     Ok(output)
 }

@@ -1,14 +1,14 @@
 //! What a copy has received: pure bookkeeping, by which no message is put twice.
 //!
-//! What always holds: a message is new once, however often it is received; its newest receipt is kept; no text
-//! is.
+//! What always holds: a message is new once, however often it is received; its newest receipt is kept; no
+//! text is.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 use storage_client::QueueMessage;
 
-/// How often all messages come again without a new one before the copy is given up: services order messages as they
-/// like, and those of the last batch come again while it is put.
+/// How often all messages come again without a new one before the copy is given up: services order messages
+/// as they like, and those of the last batch come again while it is put.
 const ROUNDS_MAX: usize = 4;
 
 /// The messages of a copy, by their ids.

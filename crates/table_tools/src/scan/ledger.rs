@@ -231,7 +231,8 @@ impl Ledger {
         self.open.iter().find(|range| range.id == id)?.stop.clone()
     }
 
-    /// A page is finished, of which `last` is the last row, or of one before. A range that ends with it is closed.
+    /// A page is finished, of which `last` is the last row, or of one before. A range that ends with it is
+    /// closed.
     pub(crate) fn finish_page(
         &mut self,
         id: u64,

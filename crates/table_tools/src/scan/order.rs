@@ -4,8 +4,8 @@
 //! twice. The order is that of UTF-16 code units or that of code points; both divide ranges in the same way,
 //! because they are divided at plain texts only ([`super::midpoint`]).
 //!
-//! What always holds: rows that pass rise strictly by one of the two orders, the same from the first row to the
-//! last one, and are in the range.
+//! What always holds: rows that pass rise strictly by one of the two orders, the same from the first row to
+//! the last one, and are in the range.
 
 use super::key::{Key, is_plain, text_cmp};
 use super::range::KeyRange;
@@ -93,7 +93,8 @@ mod tests {
         keys.iter().try_for_each(|key| order.take(range, std::iter::once(*key)))
     }
 
-    /// Only `diff` looked at the order; a service that sorts otherwise made the other commands leave rows out.
+    /// Only `diff` looked at the order; a service that sorts otherwise made the other commands leave rows
+    /// out.
     #[test]
     fn rows_out_of_order_are_named() {
         let all = KeyRange::all();

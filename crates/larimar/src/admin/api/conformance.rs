@@ -351,7 +351,8 @@ async fn many_wrong_tokens_at_once_are_refused() {
     }
 }
 
-/// A rotation wrote its file on the thread that answers `/health`, and held the lock by which tokens are compared.
+/// A rotation wrote its file on the thread that answers `/health`, and held the lock by which tokens are
+/// compared.
 #[tokio::test]
 async fn a_stalled_disk_stalls_neither_health_nor_tokens() {
     const STALLED_FOR_MAX: Duration = Duration::from_secs(10);
