@@ -67,8 +67,6 @@ pub enum PlantedFault {
     NoRelease,
     /// A deletion thaws its mapping before it begins, and moves begin beside one whose mapping was changed.
     ThawEarly,
-    /// A mover freezes nothing, and takes its mapping for frozen.
-    NoFreeze,
 }
 
 /// Which fault is planted, if any. Without the feature `planted` it is none.

@@ -5,10 +5,8 @@
 //! or until the copy's rows are deleted, it is frozen by the move; so it is while the source's are deleted.
 
 use super::observe::{OwnChange, freezer, mapping_of};
-use super::unfrozen::without_freezes;
 use crate::log::id::MoveId;
 use crate::log::state::MoveOrder;
-use crate::settings::{Planted, PlantedFault};
 use shard_map::{Catalog, Change, Epoch, KeyType, MapChange, MappingId, Name, Selection, State};
 
 /// The changes that make of the mapping what the step wants; none if it is not as the step finds it. `known`
@@ -19,7 +17,6 @@ pub(crate) fn own_changes(
     (id, order): (&MoveId, &MoveOrder),
     change: OwnChange,
     known: Epoch,
-    planted: Planted,
 ) -> Vec<Change> {
     let Some((map, mapping)) = mapping_of(catalog, order) else { return Vec::new() };
     let Some(map) = catalog.map(map) else { return Vec::new() };
@@ -35,9 +32,7 @@ pub(crate) fn own_changes(
         OwnChange::Thaw => (true, true),
     };
     let by = freezer(id);
-    let freezes = !planted.is(PlantedFault::NoFreeze);
     let is_freeze_right = match map.frozen_by(&mapping) {
-        _ if !freezes => true,
         None => !is_frozen,
         Some(there) if change == OwnChange::Thaw && there.since != known => false,
         Some(there) => is_frozen && there.by == by,
@@ -58,8 +53,7 @@ pub(crate) fn own_changes(
         OwnChange::Freeze => vec![freeze()],
         OwnChange::Thaw => vec![thaw()],
     };
-    let changes = changes.into_iter().map(|change| Change::Map(order.map.clone(), change)).collect();
-    if freezes { changes } else { without_freezes(changes) }
+    changes.into_iter().map(|change| Change::Map(order.map.clone(), change)).collect()
 }
 
 /// The selection of one mapping.
@@ -114,7 +108,7 @@ mod tests {
             schema: String::new(),
         };
         let has_changes = |catalog: &Catalog, change, known| {
-            let changes = own_changes(catalog, (&id, &order), change, Epoch(known), Planted::default());
+            let changes = own_changes(catalog, (&id, &order), change, Epoch(known));
             catalog.apply(&changes).expect("made");
             !changes.is_empty()
         };

@@ -9,4 +9,3 @@ pub(crate) mod observe;
 pub(crate) mod perform;
 pub(crate) mod run;
 pub(crate) mod transfer;
-mod unfrozen;

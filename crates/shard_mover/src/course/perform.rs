@@ -120,10 +120,8 @@ impl Mover {
         change: OwnChange,
         known: Epoch,
     ) -> Result<Option<Epoch>, MoveError> {
-        let planted = self.settings.planted;
-        let decide = |catalog: &_| {
-            Ok::<_, MoveError>(own_changes(catalog, (&of.id, &of.order), change, known, planted))
-        };
+        let decide =
+            |catalog: &_| Ok::<_, MoveError>(own_changes(catalog, (&of.id, &of.order), change, known));
         let changed = self.home.change(&watch.catalog, &change.note(&of.id), decide).await?;
         Ok((!changed.diff.is_empty()).then_some(changed.diff.to))
     }
@@ -138,8 +136,7 @@ impl Mover {
         let epoch = watch.catalog.epoch();
         let decide = |catalog: &Catalog| {
             let is_seen = catalog.epoch() == epoch;
-            let (frozen, planted) = ((&of.id, &of.order), self.settings.planted);
-            let changes = || own_changes(catalog, frozen, OwnChange::Freeze, switched, planted);
+            let changes = || own_changes(catalog, (&of.id, &of.order), OwnChange::Freeze, switched);
             Ok::<_, MoveError>(if is_seen { changes() } else { Vec::new() })
         };
         self.home.change(&watch.catalog, &OwnChange::Freeze.note(&of.id), decide).await?;

@@ -6,13 +6,11 @@
 use super::choose_action::{Action, Wish, choose_action};
 use super::mover::Mover;
 use super::observe::Watch;
-use super::unfrozen::taken_for_frozen;
 use crate::error::{MoveError, is_for_ever};
 use crate::limits::{REASON_CHARS_MAX, STATES_MAX, WAIT_AFTER_FAILURE};
 use crate::log::id::MoveId;
 use crate::log::state::{Move, MoveState};
 use crate::progress::ProgressSink;
-use crate::settings::PlantedFault;
 use shard_backend::BackendError;
 use shard_store::Put;
 
@@ -55,10 +53,6 @@ impl Mover {
             None => Watch::new(&self.home).await?,
         };
         let observed = seen.look(&self.home, &of).await?;
-        let observed = match self.settings.planted.is(PlantedFault::NoFreeze) {
-            true => taken_for_frozen(&of, observed),
-            false => observed,
-        };
         let action = choose_action(&of, &observed, *wish);
         let next = match action {
             Action::Stop => return Ok(Some(of)),

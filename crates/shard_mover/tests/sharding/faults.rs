@@ -19,12 +19,10 @@ pub(crate) enum Fault {
     DigestIgnoresDeletes,
     /// The copy goes from the target to the source.
     SwappedPair,
-    /// Movers freeze no mapping.
-    NoFreeze,
 }
 
 impl Fault {
-    pub(crate) const ALL: [Fault; 8] = [
+    pub(crate) const ALL: [Fault; 7] = [
         Fault::NoFence,
         Fault::FenceWithoutLock,
         Fault::SignatureOutlivesMap,
@@ -32,7 +30,6 @@ impl Fault {
         Fault::SwitchBeforeVerify,
         Fault::DigestIgnoresDeletes,
         Fault::SwappedPair,
-        Fault::NoFreeze,
     ];
 
     /// The fault of the movers, if it is one of theirs.
@@ -42,7 +39,6 @@ impl Fault {
             Some(Fault::SwitchBeforeVerify) => Planted::fault(PlantedFault::SwitchBeforeVerify),
             Some(Fault::DigestIgnoresDeletes) => Planted::fault(PlantedFault::DigestIgnoresDeletes),
             Some(Fault::SwappedPair) => Planted::fault(PlantedFault::SwappedPair),
-            Some(Fault::NoFreeze) => Planted::fault(PlantedFault::NoFreeze),
             _ => Planted::default(),
         }
     }
