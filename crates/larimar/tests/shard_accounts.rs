@@ -149,35 +149,3 @@ fn all_accounts_are_asked_and_a_failure_is_named() {
     let (code, text) = accounts.shard(&["fanout", "notes"], &[]);
     assert!(code == Some(2) && text.contains("--connections"), "{text}");
 }
-
-/// Moves over accounts were tested through the library only. Its waits for signatures, 20 s each, take most
-/// of the time.
-#[test]
-fn a_tenant_is_moved_to_another_account() {
-    let accounts = Accounts::start();
-    let with = ["--connections", "connections"];
-    let done = |arguments: &[&str]| accounts.done(&[arguments, &with].concat());
-    accounts.done(&["map", "init", "notes.toml"]);
-    done(&["map", "publish"]);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(accounts.fill());
-    let count_of = |arguments: &[&str]| {
-        let text = done(&[&["fanout", "notes", "--json", "--count"], arguments].concat());
-        let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-        [0, 1].map(|shard| json["shards"][shard]["values"]["count(*)"].as_u64())
-    };
-    let planned = done(&["plan", "move", "notes", "two", "7", "--alone", "--out", "move.json"]);
-    assert!(planned.contains("pin-"), "{planned}");
-    assert_eq!(count_of(&[]), [Some(100), Some(100)], "a plan changes nothing");
-    let applied = done(&["apply", "move.json"]);
-    assert!(applied.contains("done"), "{applied}");
-    assert_eq!(
-        (count_of(&[]), count_of(&["--where", "tenant=7"])),
-        ([Some(99), Some(101)], [Some(0), Some(1)])
-    );
-    // The source still has the row, which no answer has.
-    let (code, found) = accounts.shard(&[&["verify"], &with[..]].concat(), &[]);
-    assert!(code == Some(3) && found.contains("1 stale-copy"), "{found}");
-    let status = accounts.done(&["status"]);
-    assert!(status.contains("done"), "{status}");
-}
