@@ -1,7 +1,7 @@
 //! One process as a whole stamp: opens the layers from the bottom up, serves until asked to stop, closes them
 //! from the top down.
 
-use crate::access_log::AccessLogs;
+use crate::access_log::{self, AccessLogs};
 use crate::admin::{AdminError, AdminSide, Handles, Layers, Readiness};
 use crate::arguments::{OauthMode, VERSION};
 use crate::configuration::is_loopback;
@@ -60,6 +60,8 @@ pub(crate) enum ServeError {
     Partition { storage: Storage, error: PartitionError },
     #[error("{0}")]
     ReadyFile(String),
+    #[error("--access-log {file}: {error}; give a file in a folder that is there, or - for standard output")]
+    AccessLog { file: String, error: std::io::Error },
     #[error("signals can't be received: {0}")]
     Signal(std::io::Error),
     #[error(transparent)]
@@ -137,6 +139,7 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
             (env, Some(lock))
         }
     };
+    check_access_log(&configuration)?;
     // Not before the ports and the folder are this server's: it may be the ready file of the one that has
     // them.
     if let Some(path) = &configuration.ready_file {
@@ -346,6 +349,13 @@ pub(crate) fn memory_guard(
         Storage::Folder(_) | Storage::Stamp(_) => settings.memory_budget_size_bytes(),
     };
     MemoryGuard::new(partitions, env.clock.clone(), budget_bytes, settings.cache_size_bytes_max)
+}
+
+/// Once the data folder is there, which it may lie in, and before there are requests.
+fn check_access_log(configuration: &Configuration) -> Result<(), ServeError> {
+    let access = &configuration.process.access;
+    let file = || access.target.as_ref().map_or_else(String::new, ToString::to_string);
+    access_log::check(access).map_err(|error| ServeError::AccessLog { file: file(), error })
 }
 
 fn of_admin(error: AdminError) -> ServeError {

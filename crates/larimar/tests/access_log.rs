@@ -4,7 +4,7 @@
 
 mod running;
 
-use running::{Server, list_queues};
+use running::{Server, list_queues, program};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -142,14 +142,36 @@ fn no_line_is_lost_when_the_file_is_moved() {
 /// A disk that is full, or a folder that is gone, is one line of the log, and requests are served.
 #[test]
 fn a_log_that_can_not_be_written_stops_nothing() {
-    for target in ["--access-log=/dev/full", "--access-log=absent/access.log"] {
+    for target in ["--access-log=/dev/full", "--access-log=logs/access.log"] {
         let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("logs")).unwrap();
         let server = Server::start(folder.path(), &[&FLAGS[..5], &[target]].concat(), &[]);
+        std::fs::remove_dir_all(folder.path().join("logs")).unwrap();
         for _ in 0..20 {
             assert!(list_queues(server.queues()).contains(" 200 "));
         }
         let log = server.stop_and_log();
         let told: Vec<&str> = log.lines().filter(|line| line.contains("access log")).collect();
         assert!(told.len() == 1 && told[0].contains("can't be written"), "{log}");
+    }
+}
+
+/// A pipe held up the log's writer for ever, and a folder that is missing was found with the first request.
+#[test]
+fn a_log_that_can_not_be_written_is_refused_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).expect("a pipe");
+    std::fs::create_dir(folder.path().join("folder")).unwrap();
+    for (path, expected) in [
+        ("pipe", "--access-log pipe: it is a pipe, whose reader could stop the log; give a file"),
+        ("absent/access.log", "--access-log absent/access.log: No such file or directory"),
+        ("folder", "--access-log folder: Is a directory"),
+    ] {
+        let flags = [&FLAGS[..5], &["--access-log", path]].concat();
+        let output = program(folder.path(), &flags).output().expect("the program");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), errors.lines().count()), (Some(1), 1), "{path}: {errors}");
+        assert!(errors.contains(expected), "{path}: {errors}");
     }
 }

@@ -123,11 +123,33 @@ fn tokens_outlive_a_start_and_a_rotated_one_opens_nothing() {
     let line = server.logs("with a wrong token");
     let flush = "POST /api/v1/flush HTTP/1.1\r\nHost: HOST\r\nContent-Length: 0\r\nAuthorization: Bearer ";
     assert!(exchange(&server, &format!("{flush}{rotated}\r\n\r\n")).starts_with("HTTP/1.1 403"));
+    let low = server.logs("is refused, it needs operate");
+    assert!(low.contains("admin side: POST /api/v1/flush from 127.0.0.1:"), "{low}");
+    assert!(low.contains("with a token of role read is refused"), "{low}");
     assert!(exchange(&server, &format!("{flush}{operate}\r\n\r\n")).starts_with("HTTP/1.1 200"));
     for token in [&read, &rotated, &operate] {
-        assert!(!line.contains(token.as_str()), "{line}");
+        assert!(!line.contains(token.as_str()) && !low.contains(token.as_str()), "{line} {low}");
     }
     assert!(server.stop().success());
+}
+
+/// Behind `--admin-host 0.0.0.0` no host name was answered.
+#[test]
+fn names_that_are_allowed_are_answered_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["--in-memory", "--admin-name=db1.example", "--admin-name", "db1"];
+    let server = Server::start(folder.path(), &[&names[..], &PORTS[..]].concat(), &[]);
+    let status = |host: &str| {
+        let answer = exchange(&server, &format!("GET /health HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        answer.split(' ').nth(1).map(str::to_owned)
+    };
+    for (host, expected) in
+        [("db1.example:10010", "200"), ("DB1", "200"), ("HOST", "200"), ("db2.example:10010", "403")]
+    {
+        assert_eq!(status(host).as_deref(), Some(expected), "{host}");
+    }
+    let settings = admin(folder.path(), &server, &["settings"]).1;
+    assert!(settings.contains("admin_names"), "{settings}");
 }
 
 #[test]

@@ -46,6 +46,10 @@ pub enum Outcome {
     },
 }
 
+/// What is to be done about work whose mapping is not frozen any more.
+const END_THEM: &str =
+    "look at `shard status`, end moves with `shard undo` and run `shard repair` before the map is changed";
+
 impl Outcome {
     /// Whether something is to be done yet: copies differ, or shards wait.
     pub fn is_amiss(&self) -> bool {
@@ -92,9 +96,16 @@ impl Outcome {
                     .from_map
                     .iter()
                     .map(|(map, mapping, shard)| json!({ "map": map, "mapping": mapping, "shard": shard }));
+                let frozen = |frozen: &[(Name, String, String)]| {
+                    let each = frozen
+                        .iter()
+                        .map(|(map, mapping, by)| json!({ "map": map, "mapping": mapping, "by": by }));
+                    each.collect::<Vec<_>>()
+                };
                 json!({
                     "dry_run": is_dry, "catalog": document(catalog), "superseded": superseded.collect::<Vec<_>>(),
-                    "from_map": from_map.collect::<Vec<_>>(),
+                    "from_map": from_map.collect::<Vec<_>>(), "frozen": frozen(&recovery.frozen),
+                    "thawed": frozen(&recovery.thawed), "map_lost": recovery.is_map_lost,
                 })
             }
         }
@@ -145,6 +156,18 @@ impl Outcome {
                 }
                 for (map, mapping, shard) in &recovery.from_map {
                     writeln!(out, "map {map}: {mapping} is on {shard} as the old map says; no copy has it")?;
+                }
+                for (map, mapping, by) in &recovery.frozen {
+                    writeln!(out, "map {map}: {mapping} is frozen by {by}, as in the old map")?;
+                }
+                for (map, mapping, by) in &recovery.thawed {
+                    writeln!(
+                        out,
+                        "map {map}: {mapping} was frozen by {by} and has other keys now: {END_THEM}"
+                    )?;
+                }
+                if recovery.is_map_lost {
+                    writeln!(out, "no copy says what moves and repairs had frozen: {END_THEM}")?;
                 }
                 let (name, epoch) = (catalog.name(), catalog.epoch());
                 match is_dry {

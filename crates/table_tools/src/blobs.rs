@@ -2,9 +2,10 @@
 //!
 //! A blob's bytes go through this program, so that neither service must reach the other. What always holds: a
 //! blob that is copied has the source's bytes: its MD5 is computed on the way, compared with the source's
-//! where that has one, and with that of the target's bytes, which are read again; a blob that the target has
-//! already, with the same size and MD5, is left as it is, so that a copy that was stopped is simply repeated;
-//! memory is a block for each worker.
+//! where that has one, and with that of the target's bytes, which are read again; only then it is kept with
+//! the target, unless the service has computed it of what it got. So a blob that the target has already, with
+//! the same size, MD5, properties and metadata, was verified and is left as it is, and a copy that was
+//! stopped is simply repeated; memory is a block for each worker.
 
 use crate::environment::{Progress, Rate, Rest, ToolEnvironment};
 use crate::error::ToolError;
@@ -18,8 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use storage_client::{
-    AccountAddress, BlobClient, BlobCondition, BlobQuery, BlobWrite, ContainerClient, IfMatch, ListedBlob,
-    Settings, StorageAccount, Surroundings,
+    AccountAddress, BlobClient, BlobCondition, BlobProperties, BlobQuery, BlobWrite, ContainerClient,
+    IfMatch, ListedBlob, Settings, StorageAccount, Surroundings,
 };
 use tokio::sync::{Mutex, mpsc};
 
@@ -30,6 +31,8 @@ const EVERY: Duration = Duration::from_millis(250);
 /// Connections beside those of the workers.
 const SPARE_CONNECTIONS: usize = 4;
 const BLOCK_BLOB: &str = "BlockBlob";
+/// What the service gives to a blob without one.
+const USUAL_CONTENT_TYPE: &str = "application/octet-stream";
 
 /// A container of an account, as a command names it.
 #[derive(Clone)]
@@ -183,7 +186,7 @@ fn list(
     reporter: mpsc::Sender<Report>,
 ) -> BoxFuture<'static, ()> {
     Box::pin(async move {
-        let mut query = BlobQuery { prefix, ..BlobQuery::default() };
+        let mut query = BlobQuery { prefix, with_metadata: true, ..BlobQuery::default() };
         loop {
             let page = match from.list_page(&query).await {
                 Ok(page) => page,
@@ -230,12 +233,10 @@ async fn copy_blob(shared: &Shared, listed: &ListedBlob) -> Report {
     let (source, target) = (shared.from.blob(&*listed.name), shared.to.blob(&*listed.name));
     let size_bytes = listed.properties.size_bytes;
     match target.properties().await {
-        Ok(there) => {
-            let md5 = &listed.properties.content_md5;
-            if there.size_bytes == size_bytes && !md5.is_empty() && there.content_md5 == *md5 {
-                return Ok(BlobsCopied { same: 1, ..BlobsCopied::default() });
-            }
+        Ok(there) if is_copy(&listed.properties, &there) => {
+            return Ok(BlobsCopied { same: 1, ..BlobsCopied::default() });
         }
+        Ok(_) => {}
         Err(error) if error.is_not_found() => {}
         Err(error) => return Err(error.into()),
     }
@@ -245,13 +246,23 @@ async fn copy_blob(shared: &Shared, listed: &ListedBlob) -> Report {
     Ok(BlobsCopied { copied: 1, size_bytes, ..BlobsCopied::default() })
 }
 
+/// Whether the target's blob is a copy that was verified.
+fn is_copy(listed: &BlobProperties, there: &BlobProperties) -> bool {
+    let carried = |properties: &BlobProperties| {
+        let write = BlobWrite::like(properties);
+        let content_type = write.content_type.clone().unwrap_or_else(|| USUAL_CONTENT_TYPE.to_owned());
+        BlobWrite { content_type: Some(content_type), ..write }
+    };
+    let has_bytes = listed.size_bytes == there.size_bytes && listed.content_md5 == there.content_md5;
+    has_bytes && !listed.content_md5.is_empty() && carried(listed) == carried(there)
+}
+
 /// Copies one blob, and looks whether it is the same.
 async fn write(source: &BlobClient, target: &BlobClient, name: &str) -> Result<(), ToolError> {
     let mut download = source.download(None).await?;
     let properties = download.properties().clone();
-    let content_type = (!properties.content_type.is_empty()).then(|| properties.content_type.clone());
-    let write = BlobWrite { content_type, metadata: properties.metadata.clone(), ..BlobWrite::default() };
-    let mut upload = target.upload(write);
+    let write = BlobWrite::like(&properties);
+    let mut upload = target.upload(write.clone());
     let mut hash = Md5::new();
     while let Some(part) = download.part().await? {
         hash.update(&part);
@@ -262,8 +273,6 @@ async fn write(source: &BlobClient, target: &BlobClient, name: &str) -> Result<(
         let of = &properties.content_md5;
         return Err(ToolError::Refused(format!("{name}: its bytes have the MD5 {md5}, not {of} as it says")));
     }
-    // So that a later copy knows it again.
-    upload.set_content_md5(md5.clone());
     let etag = upload.finish().await?;
     let mut read = Md5::new();
     let mut download = target.download(None).await?;
@@ -272,12 +281,16 @@ async fn write(source: &BlobClient, target: &BlobClient, name: &str) -> Result<(
     }
     let found = STANDARD.encode(read.finalize());
     if found != md5 {
-        // By its size and MD5 the next copy would take it for whole.
         target.delete(&BlobCondition::Match(IfMatch::ETag(etag)), false).await?;
         let what = format!(
             "{name}: the target had bytes with the MD5 {found}, not {md5}, and is deleted; copy it again"
         );
         return Err(ToolError::Refused(what));
+    }
+    if download.properties().content_md5 != md5 {
+        // So that a later copy knows it again. Earlier it would take what was never verified for a copy.
+        let condition = BlobCondition::Match(IfMatch::ETag(etag));
+        target.set_properties(&BlobWrite { content_md5: Some(md5), condition, ..write }).await?;
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ use crate::csv::columns::{COLUMNS_MAX, Columns};
 use crate::csv::write::{put_head, put_record};
 use crate::environment::ToolEnvironment;
 use crate::error::ToolError;
+use crate::files::folder_of;
 use crate::files::output::Output;
 use crate::files::records::{Format, RecordFile};
 use crate::files::state_file::StateFile;
@@ -100,7 +101,7 @@ pub async fn export(plan: &ExportPlan, environment: &mut ToolEnvironment<'_>) ->
         }
     };
     let (select, is_parallel) = (plan.selected(), !plan.is_ordered);
-    let request = ScanRequest { filter: plan.filter.clone(), select, is_parallel };
+    let request = ScanRequest { url: plan.place.url(), filter: plan.filter.clone(), select, is_parallel };
     let connections = if plan.is_ordered { 1 } else { plan.connections };
     let table = plan.place.client(&environment.surroundings, connections);
     let book = Book { ledger, output: Some(output) };
@@ -246,10 +247,6 @@ pub(crate) fn row_of<'a>(line: &'a [u8], path: &str, number: u64) -> Result<Row<
     let failed = |what: String| ToolError::Line { path: path.to_owned(), line: number, what };
     let text = simdutf8::basic::from_utf8(line).map_err(|_| failed("it is not UTF-8".to_owned()))?;
     Row::parse(text).map_err(|error| failed(error.to_string()))
-}
-
-fn folder_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(folder, _)| if folder.is_empty() { "/" } else { folder })
 }
 
 /// Rows as lines.

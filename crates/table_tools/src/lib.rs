@@ -40,4 +40,5 @@ pub use import::run::{ImportPlan, Imported, import};
 pub use import::writer::OnConflict;
 pub use mapping::{Mapping, MappingError};
 pub use place::TablePlace;
-pub use queues::{QueuePlace, Taking, copy_messages, drain, message_line, peek, requeue};
+pub use queues::copy::copy_messages;
+pub use queues::{QueuePlace, Taking, drain, message_line, peek, requeue};

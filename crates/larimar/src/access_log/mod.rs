@@ -45,6 +45,14 @@ thread_local! {
     static LINE: RefCell<Vec<u8>> = RefCell::new(Vec::with_capacity(LINE_SIZE_BYTES));
 }
 
+/// Whether the file that lines go to can be written; it is made unless it is there.
+pub(crate) fn check(settings: &AccessSettings) -> io::Result<()> {
+    match &settings.target {
+        Some(AccessTarget::File(path)) => writer::check(path),
+        _ => Ok(()),
+    }
+}
+
 impl AccessLogs {
     /// Starts the thread that writes, if lines go anywhere. An error says that there is no thread to be had.
     pub(crate) fn start(settings: &AccessSettings, metrics: &Metrics) -> io::Result<Self> {

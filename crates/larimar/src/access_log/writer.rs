@@ -7,9 +7,10 @@
 use super::buffer::{LineBuffer, Waiting};
 use super::settings::AccessTarget;
 use crate::output::log::announce;
-use std::fs::File;
+use rustix::fs::OFlags;
+use std::fs::{File, FileType};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -167,10 +168,29 @@ impl Writer {
     }
 }
 
+/// Opens the file, or makes it. It waits for nobody: a pipe would, for its reader, and is refused.
 fn open(path: &Path) -> io::Result<Opened> {
-    let file = File::options().append(true).create(true).mode(OWN_FILE_MODE).open(path)?;
-    let size_bytes = file.metadata()?.len();
-    Ok(Opened { file, size_bytes })
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let opened = File::options().append(true).create(true).mode(OWN_FILE_MODE).custom_flags(flags).open(path);
+    let is_pipe = |kind: FileType| kind.is_fifo() || kind.is_socket();
+    let refused = || io::Error::new(ErrorKind::InvalidInput, "it is a pipe, whose reader could stop the log");
+    let file = match opened {
+        // Of a pipe without a reader.
+        Err(_) if std::fs::metadata(path).is_ok_and(|found| is_pipe(found.file_type())) => {
+            return Err(refused());
+        }
+        opened => opened?,
+    };
+    let found = file.metadata()?;
+    if is_pipe(found.file_type()) {
+        return Err(refused());
+    }
+    Ok(Opened { file, size_bytes: found.len() })
+}
+
+/// Whether lines can be written to the file, which is made unless it is there.
+pub(super) fn check(path: &Path) -> io::Result<()> {
+    open(path).map(drop)
 }
 
 /// Whether the path still names this file.
@@ -260,6 +280,22 @@ mod tests {
         assert_eq!(text(&path), "three\n");
         let mode = std::fs::metadata(&path).expect("a file").mode();
         assert_eq!(mode & 0o777, OWN_FILE_MODE);
+    }
+
+    /// The thread waited for the pipe's reader for ever.
+    #[test]
+    fn a_pipe_in_place_of_the_file_is_an_error_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("access.log");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .expect("a pipe");
+        let mut writer = writer(&path, 0);
+        assert_eq!(writer.write(b"one\n").expect_err("refused").kind(), ErrorKind::InvalidInput);
+        let reader = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path);
+        assert!(reader.is_ok() && check(&path).is_err(), "with a reader, too");
+        std::fs::remove_file(&path).expect("removed");
+        writer.write(b"two\n").expect("written");
+        assert_eq!(text(&path), "two\n");
     }
 
     #[test]

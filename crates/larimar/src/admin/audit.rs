@@ -1,5 +1,5 @@
 //! The audit log: a line of the log when somebody begins a change on the admin side, one for what came of it,
-//! and one for wrong tokens.
+//! and one for wrong tokens and for roles that are too low.
 //!
 //! What always holds: a line is logged whatever the level is, and holds no token.
 
@@ -22,6 +22,23 @@ impl Audit {
             "admin side ({number}.): {what} from {peer} with a token of role {}: {outcome}",
             role.name()
         ));
+    }
+
+    /// A token came whose role is too low, the `tries`th of late. Its line is logged for powers of two only.
+    pub(super) fn note_low_role(
+        &self,
+        (role, needed): (Role, Role),
+        peer: SocketAddr,
+        what: &str,
+        tries: u32,
+    ) {
+        if tries.is_power_of_two() {
+            let (role, needed) = (role.name(), needed.name());
+            announce(&format!(
+                "admin side: {what} from {peer} with a token of role {role} is refused, it needs {needed} ({tries} of \
+                 late)"
+            ));
+        }
     }
 
     /// A wrong token came, the `tries`th of late. Its line is logged for powers of two only.

@@ -123,7 +123,7 @@ async fn serve(listener: TcpListener, tls: Option<TlsIdentity>, admin: Arc<Admin
     }
 }
 
-async fn serve_connection<S>(admin: &Admin, ends: (SocketAddr, SocketAddr), stream: S)
+async fn serve_connection<S>(admin: &Arc<Admin>, ends: (SocketAddr, SocketAddr), stream: S)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -153,7 +153,7 @@ where
 }
 
 async fn answer(
-    admin: &Admin,
+    admin: &Arc<Admin>,
     (local, peer): (SocketAddr, SocketAddr),
     request: Request<Incoming>,
     is_answered: &AtomicBool,

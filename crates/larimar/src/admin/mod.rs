@@ -8,6 +8,7 @@
 
 mod answers;
 mod api;
+mod aside;
 mod audit;
 mod exposition;
 mod listener;

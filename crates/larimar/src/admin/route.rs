@@ -49,6 +49,13 @@ pub(super) enum Route {
     RotateToken,
 }
 
+impl Route {
+    /// Whether its answer may wait for a disk.
+    pub(super) fn may_wait_for_disk(self) -> bool {
+        matches!(self, Route::Status | Route::Ranges | Route::Loads | Route::RotateToken)
+    }
+}
+
 /// A verb at a path.
 #[derive(Debug)]
 pub(super) struct Endpoint {
@@ -150,7 +157,11 @@ impl Refused {
                 (404, "not_found", "there are /health, /ready, /version, /metrics and /api/v1/openapi.json")
             }
             Refused::NoSuchMethod(_) => (405, "method_not_allowed", "another verb is answered here"),
-            Refused::OtherHost => (403, "other_host", "ask for 127.0.0.1 or localhost, not for another host"),
+            Refused::OtherHost => (
+                403,
+                "other_host",
+                "ask for an address of this machine, localhost, or a name of --admin-name",
+            ),
             Refused::OtherOrigin => (403, "other_origin", "pages of other origins get no answer"),
             Refused::Failed(error) => (500, "failed", error.as_str()),
         };
@@ -168,6 +179,8 @@ impl Refused {
 pub(super) struct OwnNames {
     /// What it listens on as it was given, if that is beyond this machine.
     pub(super) given: Option<String>,
+    /// Those that `--admin-name` allows.
+    pub(super) allowed: Vec<String>,
 }
 
 /// Where a request is for, and who may have sent it.
@@ -195,7 +208,8 @@ impl OwnNames {
         let address: Option<IpAddr> = name.parse().ok();
         let is_local =
             address.is_some_and(|address| address.is_loopback() || address == local.to_canonical());
-        let is_given = self.given.as_deref().is_some_and(|given| name.eq_ignore_ascii_case(given));
+        let mut known = self.given.iter().chain(&self.allowed);
+        let is_given = known.any(|known| name.eq_ignore_ascii_case(known));
         is_local || is_given || name.eq_ignore_ascii_case("localhost")
     }
 }
@@ -259,7 +273,9 @@ mod tests {
     fn only_names_of_this_server_are_answered() {
         let local = |text: &str| text.parse().expect("an address");
         let loopback = OwnNames::default();
-        let beyond = OwnNames { given: Some("admin.example".to_owned()) };
+        let beyond = OwnNames { given: Some("admin.example".to_owned()), ..OwnNames::default() };
+        let allowed = ["db1".to_owned(), "db1.example".to_owned()].to_vec();
+        let named = OwnNames { given: Some("0.0.0.0".to_owned()), allowed };
         for (names, host, crosses, at, expected) in [
             (&loopback, Some("127.0.0.1:10010"), false, "127.0.0.1", Ok(())),
             (&loopback, Some("localhost:10010"), false, "127.0.0.1", Ok(())),
@@ -275,6 +291,11 @@ mod tests {
             (&beyond, Some("192.168.0.1:10010"), false, "192.168.0.1", Ok(())),
             (&beyond, Some("192.168.0.2:10010"), false, "192.168.0.1", Err(Refused::OtherHost)),
             (&beyond, Some("other.example:10010"), false, "192.168.0.1", Err(Refused::OtherHost)),
+            (&named, Some("DB1:10010"), false, "192.168.0.1", Ok(())),
+            (&named, Some("db1.example"), false, "192.168.0.1", Ok(())),
+            (&named, Some("db1.example"), true, "192.168.0.1", Err(Refused::OtherOrigin)),
+            (&named, Some("db1.example.org"), false, "192.168.0.1", Err(Refused::OtherHost)),
+            (&named, Some("db"), false, "192.168.0.1", Err(Refused::OtherHost)),
         ] {
             let addressed = Addressed { host, crosses, local: local(at) };
             assert_eq!(names.check(addressed), expected, "{host:?} at {at}");

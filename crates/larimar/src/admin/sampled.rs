@@ -222,8 +222,8 @@ static DELETED_CONTAINERS: Family = Family::gauge(
     "Deleted tables, queues and blob containers whose rows are still being removed.",
 );
 
-/// Brings the metrics up to date.
-pub(super) async fn sample(into: &Metrics, readiness: &Readiness, version: &str) {
+/// Brings the metrics up to date, but for those of the disk.
+pub(super) fn sample(into: &Metrics, readiness: &Readiness, version: &str) {
     into.gauge(&BUILD, &[version]).set(1);
     let now = readiness.phase();
     for (phase, name) in [
@@ -243,14 +243,14 @@ pub(super) async fn sample(into: &Metrics, readiness: &Readiness, version: &str)
     into.gauge(&OPEN_FILES, &[]).set(process.open_files);
     into.gauge(&STARTED_AT, &[]).set(process.started_at_us);
     if let Some(layers) = readiness.layers() {
-        sample_disk(into, &layers).await;
         sample_streams(into, &layers);
         sample_partitions(into, &layers.partitions.statistics());
         sample_ranges(into, &layers);
     }
 }
 
-async fn sample_disk(into: &Metrics, layers: &Layers) {
+/// Brings the metrics of the disk up to date. It may wait for the disk.
+pub(super) async fn sample_disk(into: &Metrics, layers: &Layers) {
     let shown = |bytes: Option<u64>| bytes.filter(|bytes| *bytes < ENDLESS_BYTES).unwrap_or(0);
     into.gauge(&FREE, &[]).set(shown(layers.disk.free_bytes().await.ok()));
     into.gauge(&TOTAL, &[]).set(shown(layers.disk.total_bytes().await.ok()));

@@ -7,6 +7,7 @@ use super::answers::Admin;
 use super::api::{Api, Handles};
 use super::listener::AdminListener;
 use super::readiness::Readiness;
+use super::route::OwnNames;
 use super::token_store::{TOKEN_FILE_NAME, TokenStore};
 use crate::configuration::{ADMIN_PORT_FLAG, AdminAddress, Configuration, Storage, is_loopback};
 use crate::output::report::AdminPlace;
@@ -45,7 +46,8 @@ impl AdminSide {
         env: &Environment,
         version: &'static str,
     ) -> Result<Option<Self>, AdminError> {
-        let Some(AdminAddress { address, beyond, token_file }) = configuration.addresses.admin.clone() else {
+        let Some(AdminAddress { address, beyond, names, token_file }) = configuration.addresses.admin.clone()
+        else {
             return Ok(None);
         };
         let listener = match AdminListener::bind(passed, address) {
@@ -70,7 +72,8 @@ impl AdminSide {
         let identity = identity.map(|certificate| certificate.identity.clone());
         let is_encrypted = identity.is_some();
         let (metrics, clock) = (env.metrics.clone(), env.clock.clone());
-        let admin = Arc::new(Admin::new(readiness.clone(), metrics, clock, version, beyond));
+        let names = OwnNames { given: beyond, allowed: names };
+        let admin = Arc::new(Admin::new(readiness.clone(), metrics, clock, version, names));
         listener.start(admin.clone(), identity).map_err(AdminError::Runtime)?;
         let (token_file, is_token_file_passing) = match (token_file, &configuration.storage) {
             (Some(given), _) => (given, false),

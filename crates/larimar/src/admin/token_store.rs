@@ -27,6 +27,8 @@ const OTHERS_MODE: u32 = 0o077;
 pub(crate) struct TokenStore {
     path: PathBuf,
     tokens: Mutex<Tokens>,
+    /// Held while the file is written: tokens are compared meanwhile, however long that takes.
+    rotating: Mutex<()>,
 }
 
 impl TokenStore {
@@ -46,7 +48,11 @@ impl TokenStore {
             Err(error) if error.kind() == ErrorKind::NotFound => return TokenStore::create(path),
             Err(error) => return Err(error),
         };
-        Ok(TokenStore { path: path.to_owned(), tokens: Mutex::new(tokens) })
+        Ok(TokenStore::of(path, tokens))
+    }
+
+    fn of(path: &Path, tokens: Tokens) -> Self {
+        TokenStore { path: path.to_owned(), tokens: Mutex::new(tokens), rotating: Mutex::default() }
     }
 
     /// Makes tokens, whatever is there: in a folder of everybody's that may be another user's file.
@@ -55,7 +61,7 @@ impl TokenStore {
         random.iter_mut().try_for_each(fill_random)?;
         let tokens = Tokens::of_random(&random);
         write(path, &tokens)?;
-        Ok(TokenStore { path: path.to_owned(), tokens: Mutex::new(tokens) })
+        Ok(TokenStore::of(path, tokens))
     }
 
     /// Where the file is.
@@ -73,11 +79,18 @@ impl TokenStore {
     pub(crate) fn rotate(&self, role: Role) -> io::Result<String> {
         let mut random = [0; TOKEN_SIZE_BYTES];
         fill_random(&mut random)?;
-        let mut tokens = self.tokens.lock();
-        let next = tokens.with(role, &random);
+        let _rotating = self.rotating.lock();
+        let next = self.tokens.lock().with(role, &random);
         write(&self.path, &next)?;
-        *tokens = next;
-        Ok(tokens.token(Some(role)).unwrap_or_default().to_owned())
+        let token = next.token(Some(role)).unwrap_or_default().to_owned();
+        *self.tokens.lock() = next;
+        Ok(token)
+    }
+
+    /// Has rotations wait, as a disk does that does not answer.
+    #[cfg(test)]
+    pub(super) fn stall(&self) -> parking_lot::MutexGuard<'_, ()> {
+        self.rotating.lock()
     }
 }
 

@@ -346,6 +346,10 @@ pub(crate) struct AddressArguments {
     #[arg(long, value_name = "HOST", default_value = "127.0.0.1")]
     pub(crate) admin_host: String,
 
+    /// A further host name by which the admin side is reached; given again for more
+    #[arg(id = "admin_names", long = "admin-name", value_name = "NAME")]
+    pub(crate) admin_names: Vec<String>,
+
     /// Port of the admin side: /health, /ready, /version, /metrics, and what larimar admin uses; none: it is
     /// off
     #[arg(long, value_name = "PORT|none", default_value_t = AdminPort(Some(10010)), value_parser = AdminPort::parse)]

@@ -53,6 +53,10 @@ pub(crate) struct PlanArguments {
     /// By how much of the mean a shard may have more than the mean, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 10)]
     pub(crate) tolerance: u16,
+
+    /// Move mappings to shards with other tags, too, when shards are made even (rebalance, add)
+    #[arg(long)]
+    pub(crate) cross_tags: bool,
 }
 
 /// A move.

@@ -77,6 +77,8 @@ pub(crate) struct AdminAddress {
     pub(crate) address: SocketAddr,
     /// What was given, if others than this machine reach it: then connections are encrypted.
     pub(crate) beyond: Option<String>,
+    /// Further names that requests may be for.
+    pub(crate) names: Vec<String>,
     /// The file with its tokens, if one was given.
     pub(crate) token_file: Option<PathBuf>,
 }
@@ -149,6 +151,8 @@ pub(crate) enum ConfigurationError {
         "--admin-host {0}: others than this machine reach it there, so it needs --tls-cert and --tls-key"
     )]
     AdminInTheClear(String),
+    #[error("--admin-name {0}: give a host name, such as db1.example, without a port")]
+    AdminName(String),
     #[error("{first} and {second} are both {port}, and two services can't share a port; 0 picks a free one")]
     SharedPort { first: &'static str, second: &'static str, port: u16 },
     #[error(
@@ -324,7 +328,18 @@ fn given_admin(
         return Err(ConfigurationError::AdminInTheClear(given.clone()));
     }
     let token_file = arguments.addresses.admin_token_file.clone();
-    Ok(Some(AdminAddress { address: SocketAddr::new(address, port), beyond, token_file }))
+    let names = arguments.addresses.admin_names.clone();
+    if let Some(name) = names.iter().find(|name| !is_host_name(name)) {
+        return Err(ConfigurationError::AdminName(name.clone()));
+    }
+    Ok(Some(AdminAddress { address: SocketAddr::new(address, port), beyond, names, token_file }))
+}
+
+/// Whether a text is a host's name as a `Host` header may have it, without a port.
+fn is_host_name(text: &str) -> bool {
+    const LEN_MAX: usize = 253;
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    (1..=LEN_MAX).contains(&text.len()) && text.bytes().all(is_of_name)
 }
 
 /// Whether each service has a port of its own.
@@ -485,6 +500,8 @@ mod tests {
             (&["--host", ""], &[], "--host: the address is missing"),
             (&["--admin-host", ""], &[], "--admin-host: the address is missing"),
             (&["--admin-host", "0.0.0.0"], &[], "--admin-host 0.0.0.0: others than this machine"),
+            (&["--admin-name", "db1:10010"], &[], "--admin-name db1:10010: give a host name"),
+            (&["--admin-name", "db1", "--admin-name", "*"], &[], "--admin-name *: give a host name"),
             (&["--blob-port", "7", "--table-port", "7"], &[], "--blob-port and --table-port are both 7"),
             (&["--queue-port", "10002"], &[], "--queue-port and --table-port are both 10002"),
             (&["--ready-file", "/does/not/exist"], &[], "--ready-file /does/not/exist"),

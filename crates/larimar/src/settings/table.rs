@@ -70,7 +70,7 @@ const PLAIN: Setting = Setting {
 };
 
 /// All settings, in the order of the documentation.
-pub(crate) static SETTINGS: [Setting; 36] = [
+pub(crate) static SETTINGS: [Setting; 37] = [
     Setting {
         group: "Data",
         key: "data",
@@ -231,6 +231,19 @@ pub(crate) static SETTINGS: [Setting; 36] = [
         default: "127.0.0.1",
         meaning: "address that the admin side listens on, as host. Beyond this machine it needs tls_cert, and every \
                   request a token",
+        ..PLAIN
+    },
+    Setting {
+        group: "Addresses",
+        key: "admin_names",
+        flag: "--admin-name",
+        operand: "NAME",
+        kind: Kind::Texts,
+        unset: "only its addresses, localhost and admin_host",
+        example: "db1.example",
+        meaning: "further host names by which the admin side is reached, such as with admin_host 0.0.0.0: requests for \
+                  other ones are refused, because a page in a browser may have been led here; the flag is repeated \
+                  for more",
         ..PLAIN
     },
     Setting {
@@ -507,7 +520,7 @@ mod tests {
     #[test]
     fn variables_of_repeated_flags_are_mistaken_for_others() {
         let misnamed: Vec<String> = SETTINGS.iter().filter_map(Setting::misnamed_variable).collect();
-        assert_eq!(misnamed, ["LARIMAR_ACCOUNT", "LARIMAR_VERSIONED_ACCOUNT"]);
+        assert_eq!(misnamed, ["LARIMAR_ADMIN_NAME", "LARIMAR_ACCOUNT", "LARIMAR_VERSIONED_ACCOUNT"]);
     }
 
     const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");

@@ -40,6 +40,7 @@ pub(super) async fn plan(command: &PlanCommand, environment: Lookup<'_>) -> Resu
     let settings = PlanSettings {
         is_offline_allowed: arguments.offline,
         tolerance_percent: arguments.tolerance.into(),
+        crosses_tags: arguments.cross_tags,
         ..PlanSettings::default()
     };
     let outcome = run(&opened, &MoveOperation::Plan(request, settings)).await?;

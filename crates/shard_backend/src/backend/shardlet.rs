@@ -75,7 +75,7 @@ impl Shardlet {
 
     /// Whether all rows within its bounds are its own: it is all rows, a pin, or a range of a map without
     /// pins.
-    #[cfg(feature = "postgres")]
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     pub(crate) fn is_whole(&self) -> bool {
         match &self.of {
             None | Some((_, MappingId::Pin(_))) => true,

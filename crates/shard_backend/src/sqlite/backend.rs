@@ -4,9 +4,11 @@
 //! fence and claim before its first change. A scan steps only over the rows of its batch, if the primary
 //! key's order is that of the row key.
 
+use super::count::{count_rows, select_count};
 use super::fence::{change_claim, check_hold, has_table};
+use super::reader::{Outcome, Reader, compared, row_error};
 use super::schema::actual_schema;
-use super::value::{read, stored, stored_key};
+use super::value::{stored, stored_key};
 use crate::backend::backend::{Backend, check_count};
 use crate::backend::batch::{Batch, BatchBounds, BatchFill};
 use crate::backend::claim::{Claimed, StoredClaim, release};
@@ -16,9 +18,8 @@ use crate::backend::shardlet::Shardlet;
 use crate::capability::capabilities::Capabilities;
 use crate::schema::drift::ActualSchema;
 use crate::schema::table::TableSchema;
-use crate::sql::statement::{all_names, names, on_conflict, quoted, where_in_order};
+use crate::sql::statement::{all_names, on_conflict, quoted, where_in_order};
 use crate::sql::window::{Condition, window};
-use crate::value::column_kind::ColumnKind;
 use crate::value::row::{Row, RowError, RowKey};
 use base::BoxFuture;
 use rusqlite::types::Value as Sql;
@@ -30,9 +31,6 @@ use shard_store::{SqliteFile, StoreError};
 pub struct SqliteBackend {
     file: SqliteFile,
 }
-
-/// What a transaction found, or why not; that it could not be asked is outside of it.
-type Outcome<T> = Result<Result<T, BackendError>, rusqlite::Error>;
 
 impl SqliteBackend {
     /// Those of a database: the one that a `SqliteLocal` has its copy in.
@@ -48,19 +46,18 @@ impl SqliteBackend {
         StoreError::refused(self.file.place(), format!("there is no table `{}`", table.name())).into()
     }
 
-    /// Reads rows of a window with their keys, until `next` says that it has enough.
+    /// Reads what `select` asks of a window, by a statement of the window's condition and order.
     async fn read<T: Send + 'static>(
         &self,
         table: &TableSchema,
         conditions: Vec<Condition>,
+        select: impl FnOnce(&TableSchema, &[Condition]) -> String + Send + 'static,
         read: impl FnOnce(&Reader<'_>, Statement<'_>, Vec<Sql>) -> Outcome<T> + Send + 'static,
     ) -> Result<T, BackendError> {
         let (place, table_of) = (self.file.place().to_owned(), table.clone());
         let found = self.file.read(table.name(), move |transaction| {
             let reader = Reader { place: &place, table: &table_of };
-            let compared = |index: usize| compared(&table_of, index);
-            let rest = where_in_order(&table_of, &conditions, compared, |number, _| format!("?{number}"));
-            let select = format!("SELECT {} FROM {}{rest}", all_names(&table_of), quoted(table_of.name()));
+            let select = select(&table_of, &conditions);
             let values = conditions.iter().flat_map(|condition| &condition.values).map(stored_key);
             let values = values.collect();
             read(&reader, transaction.prepare(&select)?, values)
@@ -127,43 +124,11 @@ impl SqliteBackend {
     }
 }
 
-fn row_error(place: &str, error: RowError) -> BackendError {
-    BackendError::Row { place: place.to_owned(), error }
-}
-
-/// Reads rows of a table.
-struct Reader<'a> {
-    place: &'a str,
-    table: &'a TableSchema,
-}
-
-/// A column, compared by bytes.
-fn compared(table: &TableSchema, index: usize) -> String {
-    let name = names(table, &[index]);
-    let is_text = |kind| matches!(kind, ColumnKind::Text | ColumnKind::DateTime);
-    match table.columns().get(index).is_some_and(|column| is_text(column.kind)) {
-        true => format!("{name} COLLATE BINARY"),
-        false => name,
-    }
-}
-
-impl Reader<'_> {
-    fn row(&self, found: &rusqlite::Row<'_>) -> Outcome<(RowKey, Row)> {
-        let mut values = Vec::with_capacity(self.table.columns().len());
-        for (index, column) in self.table.columns().iter().enumerate() {
-            let is_key = self.table.row_key().contains(&index);
-            match read(column, is_key, found.get_ref(index)?) {
-                Ok(value) => values.push(value),
-                Err(what) => {
-                    let (place, table) = (self.place.to_owned(), self.table.name().to_owned());
-                    return Ok(Err(BackendError::Value { place, table, column: column.name.clone(), what }));
-                }
-            }
-        }
-        let row = Row { values };
-        let checked = self.table.check_row(&row).map_err(|error| row_error(self.place, error));
-        Ok(checked.map(|(key, _)| (key, row)))
-    }
+/// Whole rows, in the order of their keys.
+fn select_rows(table: &TableSchema, conditions: &[Condition]) -> String {
+    let compared = |index: usize| compared(table, index);
+    let rest = where_in_order(table, conditions, compared, |number, _| format!("?{number}"));
+    format!("SELECT {} FROM {}{rest}", all_names(table), quoted(table.name()))
 }
 
 /// The rows of one batch.
@@ -191,23 +156,6 @@ fn fill_batch(
         }
     }
     Ok(Ok(fill.finish(true)))
-}
-
-fn count_rows(
-    reader: &Reader<'_>,
-    mut statement: Statement<'_>,
-    values: Vec<Sql>,
-    shardlet: &Shardlet,
-) -> Outcome<u64> {
-    let mut rows = statement.query(params_from_iter(values))?;
-    let mut count = 0;
-    while let Some(found) = rows.next()? {
-        match reader.row(found)? {
-            Ok((key, _)) => count += u64::from(shardlet.holds(shard_key(reader.table, &key))),
-            Err(error) => return Ok(Err(error)),
-        }
-    }
-    Ok(Ok(count))
 }
 
 impl Backend for SqliteBackend {
@@ -248,7 +196,7 @@ impl Backend for SqliteBackend {
             let read = move |reader: &Reader<'_>, statement: Statement<'_>, values| {
                 fill_batch(reader, statement, values, &shardlet, bounds)
             };
-            self.read(table, conditions, read).await
+            self.read(table, conditions, select_rows, read).await
         })
     }
 
@@ -259,11 +207,14 @@ impl Backend for SqliteBackend {
     ) -> BoxFuture<'a, Result<u64, BackendError>> {
         Box::pin(async move {
             let conditions = window(table, shardlet, None).map_err(|error| self.row_error(error))?;
-            let shardlet = shardlet.clone();
+            let (shardlet, is_whole) = (shardlet.clone(), shardlet.is_whole());
+            let select = move |table: &TableSchema, conditions: &[Condition]| {
+                select_count(table, conditions, is_whole)
+            };
             let read = move |reader: &Reader<'_>, statement: Statement<'_>, values| {
                 count_rows(reader, statement, values, &shardlet)
             };
-            self.read(table, conditions, read).await
+            self.read(table, conditions, select, read).await
         })
     }
 

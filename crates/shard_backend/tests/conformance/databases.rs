@@ -92,3 +92,26 @@ async fn a_count_in_postgres_reads_no_rows() {
     let error = stage.backend.scan(table, &Shardlet::all(), None, BatchBounds::default()).await;
     error.expect_err("infinity is no instant");
 }
+
+/// A count read all columns of all rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_count_in_sqlite_reads_no_rows() {
+    let stage = Stage::sqlite().await;
+    // A row whose other columns can't be read is counted.
+    stage.home.run(
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 5000)
+         INSERT INTO all_kinds (a, b, n, at, g, big, v_at)
+         SELECT 'a' || (n % 50), CAST(char(n % 7 + 16) AS BLOB), n, '2026-11-28T14:05:00.0000000Z', zeroblob(16), 1,
+             'no instant'
+         FROM numbers",
+    );
+    let table = stage.table("all_kinds");
+    let mut counted = 0;
+    for (mapping, _) in stage.mappings() {
+        counted += stage.backend.count(table, &stage.shardlet(&mapping)).await.expect("a count");
+    }
+    assert_eq!(counted, 5000);
+    assert_eq!(stage.backend.count(table, &Shardlet::all()).await, Ok(5000));
+    let error = stage.backend.scan(table, &Shardlet::all(), None, BatchBounds::default()).await;
+    error.expect_err("no instant is one");
+}

@@ -1,8 +1,9 @@
 //! Asks all shards of a map, and merges what they answer.
 
 use super::accumulate::Accumulated;
+use super::held::{Held, Memory, SORTED_BYTES_MAX, batch_bounds};
 use super::outcome::{Answer, FanOutOutcome};
-use super::query::{Aggregates, ColumnOrder, KeyOrder, QueryError};
+use super::query::{Aggregates, ColumnOrder, KeyOrder, QueryError, SortedRows};
 use super::request::{FanOutMistake, FanOutRequest, Question};
 use super::sorted::SortedRow;
 use base::{BoxFuture, Clock, Spawner};
@@ -61,8 +62,9 @@ impl From<FanOutError<QueryError>> for FanOutFailure {
 impl FanOutRequest {
     /// Asks all shards of the schema's map.
     pub async fn run(&self, schema: &Schema, run: FanOutRun) -> Result<FanOutOutcome, FanOutFailure> {
-        let question = Arc::new(Question::of(self, schema)?);
         let FanOutRun { home, copies, backends, clock, spawner, settings } = run;
+        let batch = batch_bounds(backends.len());
+        let question = Arc::new(Question::of(self, schema)?.with_batch(batch));
         let map = CachedMap::new(home, clock.clone(), spawner.clone(), MapSettings::default());
         // Answers are checked by the shards' copies, of whatever kind a shard is.
         let connector = RowsConnector::new(Capabilities::POSTGRES, backends).with_copies(copies);
@@ -110,7 +112,8 @@ impl Asked<'_> {
                 self.router.merge(self.map, query, SortedRow::sort_key, rows_max, self.settings).await?
             }
             Some(column) => {
-                let query = ColumnOrder(question.clone(), column);
+                let memory = Memory::new(SORTED_BYTES_MAX);
+                let query = ColumnOrder { question: question.clone(), column, memory };
                 let found = self.router.fan_out(self.map, &query, &self.settings).await?;
                 failed = found.failed;
                 let sources =
@@ -132,15 +135,19 @@ impl Asked<'_> {
 }
 
 /// Rows of a shard that are here already, in their order.
-struct InMemory(Vec<SortedRow>);
+struct InMemory {
+    rows: Vec<SortedRow>,
+    /// Until the last row is taken.
+    _held: Held,
+}
 
-fn in_memory(rows: Vec<SortedRow>) -> Box<dyn BatchSource<SortedRow, QueryError>> {
-    Box::new(InMemory(rows))
+fn in_memory(SortedRows { rows, held }: SortedRows) -> Box<dyn BatchSource<SortedRow, QueryError>> {
+    Box::new(InMemory { rows, _held: held })
 }
 
 impl BatchSource<SortedRow, QueryError> for InMemory {
     fn next_batch(&mut self) -> BoxFuture<'_, Result<Vec<SortedRow>, ShardFailure<QueryError>>> {
-        let rows = std::mem::take(&mut self.0);
+        let rows = std::mem::take(&mut self.rows);
         Box::pin(async move { Ok(rows) })
     }
 }

@@ -1,19 +1,17 @@
 //! The question of one shard, over the backend of its rows.
 //!
 //! What always holds: rows that the map has on another shard are left out; at most one batch of a shard is in
-//! memory, and the rows that are kept to be sorted, whose count and bytes have bounds.
+//! memory, and the rows that are kept to be sorted; both have bounds for all shards together (`held.rs`).
 
 use super::accumulate::Accumulated;
+use super::held::{Held, Memory, SORTED_BYTES_MAX};
 use super::request::Question;
 use super::sorted::SortedRow;
 use base::BoxFuture;
-use shard_backend::{Backend, BackendError, BatchBounds, Row, RowKey, Shardlet};
+use shard_backend::{Backend, BackendError, Row, RowKey, Shardlet};
 use shard_router::{AggregateError, PagedQuery, ShardPart, ShardQuery};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Bytes of the rows of a shard that are kept to be sorted, at most.
-const SORTED_BYTES_MAX: usize = 64 << 20;
 
 /// Why a shard has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,7 +20,9 @@ pub(super) enum QueryError {
     Backend(#[from] BackendError),
     #[error(transparent)]
     Aggregate(#[from] AggregateError),
-    #[error("the rows to be sorted have more than {SORTED_BYTES_MAX} bytes; ask for fewer")]
+    #[error(
+        "the rows of all shards that are kept to be sorted have more than {SORTED_BYTES_MAX} bytes; ask for fewer"
+    )]
     Bytes,
 }
 
@@ -34,7 +34,7 @@ async fn batch(
     after: Option<&RowKey>,
 ) -> Result<(Vec<(RowKey, Row)>, Option<RowKey>), BackendError> {
     let table = &question.table;
-    let found = backend.scan(table, &Shardlet::all(), after, BatchBounds::default()).await?;
+    let found = backend.scan(table, &Shardlet::all(), after, question.batch).await?;
     let mut rows = Vec::new();
     for row in found.rows {
         let checked = table.check_row(&row);
@@ -76,40 +76,49 @@ impl PagedQuery<Arc<dyn Backend>> for KeyOrder {
 }
 
 /// The first rows in the order of a column.
-pub(super) struct ColumnOrder(pub(super) Arc<Question>, pub(super) usize);
+pub(super) struct ColumnOrder {
+    pub(super) question: Arc<Question>,
+    pub(super) column: usize,
+    pub(super) memory: Memory,
+}
+
+/// The first rows of a shard, and what they take.
+pub(super) struct SortedRows {
+    pub(super) rows: Vec<SortedRow>,
+    pub(super) held: Held,
+}
 
 impl ShardQuery<Arc<dyn Backend>> for ColumnOrder {
-    type Output = Vec<SortedRow>;
+    type Output = SortedRows;
     type Error = QueryError;
 
     fn query<'a>(
         &'a self,
         backend: &'a mut Arc<dyn Backend>,
         part: &'a ShardPart,
-    ) -> BoxFuture<'a, Result<Vec<SortedRow>, QueryError>> {
+    ) -> BoxFuture<'a, Result<SortedRows, QueryError>> {
         Box::pin(async move {
-            let ColumnOrder(question, column) = self;
-            let (mut kept, mut kept_bytes) = (BTreeMap::new(), 0_usize);
+            let ColumnOrder { question, column, memory } = self;
+            let (mut kept, mut held) = (BTreeMap::<_, SortedRow>::new(), memory.hold());
             let mut after = None;
             loop {
                 let (rows, next) = batch(question, backend, part, after.as_ref()).await?;
                 for (key, row) in rows {
                     let by = row.values.get(*column).cloned();
                     let row = SortedRow { by, is_descending: question.is_descending, key, row };
-                    kept_bytes += row.row.size_bytes();
+                    if !held.add(row.row.size_bytes()) {
+                        return Err(QueryError::Bytes);
+                    }
                     kept.insert(row.sort_key(), row);
                     if kept.len() > question.rows_max as usize
                         && let Some((_, last)) = kept.pop_last()
                     {
-                        kept_bytes -= last.row.size_bytes();
-                    }
-                    if kept_bytes > SORTED_BYTES_MAX {
-                        return Err(QueryError::Bytes);
+                        held.remove(last.row.size_bytes());
                     }
                 }
                 match next {
                     Some(next) => after = Some(next),
-                    None => return Ok(kept.into_values().collect()),
+                    None => return Ok(SortedRows { rows: kept.into_values().collect(), held }),
                 }
             }
         })

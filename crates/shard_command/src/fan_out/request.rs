@@ -3,7 +3,7 @@
 //! What always holds: a question that is checked names columns of its table only, and sums numbers only.
 
 use super::sorted::compare;
-use shard_backend::{ColumnKind, Row, Schema, TableSchema, Value};
+use shard_backend::{BatchBounds, ColumnKind, Row, Schema, TableSchema, Value};
 use shard_map::KeyValue;
 use std::cmp::Ordering;
 
@@ -128,6 +128,8 @@ pub(crate) struct Question {
     pub(crate) is_descending: bool,
     pub(crate) rows_max: u32,
     pub(crate) aggregates: Vec<(AggregateFunction, Option<usize>)>,
+    /// How much of a shard is read at once.
+    pub(crate) batch: BatchBounds,
 }
 
 const COMPARISONS: [(&str, Holds); 6] = [
@@ -165,7 +167,13 @@ impl Question {
             return Err(FanOutMistake::Rows { max, what });
         }
         let (is_descending, rows_max) = (request.is_descending, request.rows_max);
-        Ok(Question { table, columns, conditions, order_by, is_descending, rows_max, aggregates })
+        let batch = BatchBounds::default();
+        Ok(Question { table, columns, conditions, order_by, is_descending, rows_max, aggregates, batch })
+    }
+
+    /// The same with other bounds of a batch.
+    pub(crate) fn with_batch(self, batch: BatchBounds) -> Self {
+        Question { batch, ..self }
     }
 
     /// Whether a row is asked for. A comparison with NULL holds never, as in SQL.

@@ -126,6 +126,19 @@ impl ShardMap {
         self.frozen.get(mapping)
     }
 
+    /// The same map with these mappings frozen, and no others: what a recovery knows of those that were.
+    ///
+    /// # Errors
+    /// One of them is no mapping of the map, or its text is none.
+    pub fn with_frozen(
+        mut self,
+        frozen: impl IntoIterator<Item = (MappingId, Frozen)>,
+    ) -> Result<Self, MapError> {
+        self.frozen = frozen.into_iter().collect();
+        self.check()?;
+        Ok(self)
+    }
+
     /// The epoch since which the map is as it is.
     pub fn since(&self) -> Epoch {
         self.since

@@ -46,6 +46,8 @@ pub struct PlanSettings {
     pub expiry_wait: Duration,
     /// By how much of the mean a shard may have more than the mean, in percent.
     pub tolerance_percent: u64,
+    /// Whether mappings may go to shards with other tags than theirs.
+    pub crosses_tags: bool,
 }
 
 impl Default for PlanSettings {
@@ -55,6 +57,7 @@ impl Default for PlanSettings {
             rows_per_second: 50_000,
             expiry_wait: EXPIRES_AFTER.saturating_add(CLOCK_BOUND),
             tolerance_percent: 10,
+            crosses_tags: false,
         }
     }
 }

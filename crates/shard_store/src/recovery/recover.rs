@@ -4,7 +4,8 @@
 //! For each shard either its copy is believed or the map is (both choices of a difference). What always
 //! holds: the recovered map is right as a whole, and its epoch is higher than any that the lost one can have
 //! had; only pins that a copy vouches for keep their `since`, so that no client of the lost map passes a
-//! fence that it should not. The first publish closes all shards before it opens any (`losses.rs`).
+//! fence that it should not; a mapping that was frozen in the old map is frozen, if it has the same keys. The
+//! first publish closes all shards before it opens any (`losses.rs`).
 
 use super::claims::{Claim, Claims};
 use super::recovered::{RecoverError, Recovery};
@@ -45,11 +46,58 @@ pub fn recover(
             add_old(claims, map);
         }
     }
-    let mut recovery = Recovery::default();
-    let maps: Result<Vec<ShardMap>, RecoverError> =
-        claims.into_values().map(|claims| claims.settle(epoch, &mut recovery)).collect();
+    let mut recovery = Recovery { is_map_lost: old.is_none(), ..Recovery::default() };
+    let mut maps = Vec::new();
+    for claims in claims.into_values() {
+        let map = claims.settle(epoch, &mut recovery)?;
+        let former = old.and_then(|old| old.map(map.name().as_str()));
+        maps.push(freeze(map, former.map(|former| &**former), &mut recovery)?);
+    }
     let shards = shards(old, &believed);
-    Ok((Catalog::from_parts(name, id, epoch, shards, maps?)?, recovery))
+    Ok((Catalog::from_parts(name, id, epoch, shards, maps)?, recovery))
+}
+
+/// Freezes what was frozen in the map's former form. Whoever did, a move or a repair, names rows by the
+/// mapping alone: with other keys it would take others' rows for its own, and finds it thawed instead.
+fn freeze(
+    map: ShardMap,
+    former: Option<&ShardMap>,
+    recovery: &mut Recovery,
+) -> Result<ShardMap, RecoverError> {
+    let Some(former) = former else { return Ok(map) };
+    let mut frozen = Vec::new();
+    for (mapping, there) in former.frozen() {
+        let (name, text) = (map.name().clone(), mapping.to_string());
+        match has_same_keys(former, &map, mapping) {
+            true => {
+                recovery.frozen.push((name, text, there.by.clone()));
+                frozen.push((mapping.clone(), there.clone()));
+            }
+            false => recovery.thawed.push((name, text, there.by.clone())),
+        }
+    }
+    map.with_frozen(frozen).map_err(|error| RecoverError::Map { error })
+}
+
+/// Whether a mapping of two forms of a map has the same keys, as far as that is sure: what lies above it must
+/// be the same.
+fn has_same_keys(one: &ShardMap, other: &ShardMap, mapping: &MappingId) -> bool {
+    let pins = |map: &ShardMap| map.pins().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+    let ranges = |map: &ShardMap| {
+        let bounds = |(low, range): (&Bound, &Range)| (low.clone(), range.high.clone());
+        map.ranges().map(bounds).collect::<BTreeMap<Bound, Option<Bound>>>()
+    };
+    let hashed = |map: &ShardMap| map.virtual_shards().map(|layer| layer.hashed());
+    let (are_pins_same, is_there) = (pins(one) == pins(other), other.placement(mapping).is_some());
+    one.key_type() == other.key_type()
+        && is_there
+        && match mapping {
+            MappingId::Pin(_) => true,
+            MappingId::Range(low) => are_pins_same && ranges(one).get(low) == ranges(other).get(low),
+            MappingId::Virtual(_) => {
+                are_pins_same && ranges(one) == ranges(other) && hashed(one) == hashed(other)
+            }
+        }
 }
 
 fn identity(

@@ -77,4 +77,10 @@ pub struct Recovery {
     pub superseded: Vec<(Name, String, Name, Name)>,
     /// Mappings that no believed copy has, and that are where the old map has them: map, mapping, shard.
     pub from_map: Vec<(Name, String, Name)>,
+    /// Mappings that are frozen as in the old map, because they have the same keys: map, mapping, by what.
+    pub frozen: Vec<(Name, String, String)>,
+    /// Mappings that were frozen in the old map and are not: their keys are others, or they are no more.
+    pub thawed: Vec<(Name, String, String)>,
+    /// Whether there was no map: no copy says what was frozen in it.
+    pub is_map_lost: bool,
 }

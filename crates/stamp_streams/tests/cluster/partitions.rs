@@ -281,6 +281,7 @@ async fn history(seed: u64) {
         };
         let server = serve(&world, seed).await;
         if let Some(former) = former.take() {
+            former.gate.resume();
             outlive(&former, seed).await;
             former.gate.kill();
         }

@@ -103,6 +103,14 @@ impl BlobClient {
         read_properties(&answer.headers).ok_or_else(|| Error::unreadable(operation.name, "it has no size"))
     }
 
+    /// Replaces all its properties by those of `write`, which are lost where it has none; its ETag. Metadata
+    /// stays as it is.
+    pub async fn set_properties(&self, write: &BlobWrite) -> Result<String, Error> {
+        let operation = self.operation("set blob properties", Method::PUT).query("comp", "properties");
+        let operation = write.condition.apply(write.apply_properties(operation)?)?;
+        Ok(self.client.send(&operation).await?.header("etag").to_owned())
+    }
+
     /// Deletes the blob; with `with_snapshots` its snapshots, too, which it must not have otherwise.
     pub async fn delete(&self, condition: &BlobCondition, with_snapshots: bool) -> Result<(), Error> {
         let mut operation = self.operation("delete blob", Method::DELETE);

@@ -22,6 +22,14 @@ pub struct BlobProperties {
     pub kind: String,
     /// Its content type.
     pub content_type: String,
+    /// Its content encoding; empty without one, as those below.
+    pub content_encoding: String,
+    /// Its content language.
+    pub content_language: String,
+    /// Its content disposition.
+    pub content_disposition: String,
+    /// How long caches may keep it.
+    pub cache_control: String,
     /// Its stored MD5 in Base64; empty without one.
     pub content_md5: String,
     /// Names in lower case.
@@ -45,6 +53,14 @@ pub enum BlobCondition {
 pub struct BlobWrite {
     /// The service's `application/octet-stream` without one.
     pub content_type: Option<String>,
+    /// Its content encoding, as those below none without one.
+    pub content_encoding: Option<String>,
+    /// Its content language.
+    pub content_language: Option<String>,
+    /// Its content disposition.
+    pub content_disposition: Option<String>,
+    /// How long caches may keep it.
+    pub cache_control: Option<String>,
     /// The MD5 that the service keeps for readers, in Base64; of a blob that is put in one request it
     /// computes one without it.
     pub content_md5: Option<String>,
@@ -55,15 +71,42 @@ pub struct BlobWrite {
 }
 
 impl BlobWrite {
+    /// What sets a blob's properties and metadata to those of another one, but for its MD5: what a blob that
+    /// is put anew must have to be its copy.
+    pub fn like(properties: &BlobProperties) -> Self {
+        let given = |text: &String| (!text.is_empty()).then(|| text.clone());
+        BlobWrite {
+            content_type: given(&properties.content_type),
+            content_encoding: given(&properties.content_encoding),
+            content_language: given(&properties.content_language),
+            content_disposition: given(&properties.content_disposition),
+            cache_control: given(&properties.cache_control),
+            content_md5: None,
+            metadata: properties.metadata.clone(),
+            condition: BlobCondition::None,
+        }
+    }
+
     /// The operation with these headers.
-    pub(crate) fn apply(&self, mut operation: Operation) -> Result<Operation, Error> {
-        if let Some(content_type) = &self.content_type {
-            operation = operation.header("x-ms-blob-content-type", content_type)?;
+    pub(crate) fn apply(&self, operation: Operation) -> Result<Operation, Error> {
+        self.condition.apply(self.apply_properties(operation)?.metadata(&self.metadata)?)
+    }
+
+    /// The operation with the headers of properties.
+    pub(crate) fn apply_properties(&self, mut operation: Operation) -> Result<Operation, Error> {
+        for (name, value) in [
+            ("x-ms-blob-content-type", &self.content_type),
+            ("x-ms-blob-content-encoding", &self.content_encoding),
+            ("x-ms-blob-content-language", &self.content_language),
+            ("x-ms-blob-content-disposition", &self.content_disposition),
+            ("x-ms-blob-cache-control", &self.cache_control),
+            ("x-ms-blob-content-md5", &self.content_md5),
+        ] {
+            if let Some(value) = value {
+                operation = operation.header(name, value)?;
+            }
         }
-        if let Some(content_md5) = &self.content_md5 {
-            operation = operation.header("x-ms-blob-content-md5", content_md5)?;
-        }
-        self.condition.apply(operation.metadata(&self.metadata)?)
+        Ok(operation)
     }
 }
 
@@ -88,6 +131,10 @@ pub(crate) fn read_properties(headers: &HeaderMap) -> Option<BlobProperties> {
         modified_at: ticks_of(text(headers, "last-modified")).unwrap_or_default(),
         kind: text(headers, "x-ms-blob-type").to_owned(),
         content_type: text(headers, "content-type").to_owned(),
+        content_encoding: text(headers, "content-encoding").to_owned(),
+        content_language: text(headers, "content-language").to_owned(),
+        content_disposition: text(headers, "content-disposition").to_owned(),
+        cache_control: text(headers, "cache-control").to_owned(),
         content_md5: if md5.is_empty() { text(headers, "content-md5") } else { md5 }.to_owned(),
         metadata: metadata_of(headers),
     })

@@ -96,7 +96,12 @@ pub async fn copy(plan: &CopyPlan, environment: &mut ToolEnvironment<'_>) -> Res
     };
     let sinks: Vec<Copier> = (0..connections).map(|_| sink()).collect();
     let ledger = kept.map_or_else(|| Ledger::new(from.range()), |kept| kept.ledger);
-    let request = ScanRequest { filter: from.filter.clone(), select: Vec::new(), is_parallel: true };
+    let request = ScanRequest {
+        url: from.place.url(),
+        filter: from.filter.clone(),
+        select: Vec::new(),
+        is_parallel: true,
+    };
     let clock = environment.surroundings.clock.clone();
     let scan = Scan::new(Book { ledger, output: None }, request, clock, environment.stop.clone());
     let (scan, table) = (Arc::new(scan), from.place.client(&environment.surroundings, connections));

@@ -3,3 +3,8 @@
 pub(crate) mod output;
 pub(crate) mod records;
 pub(crate) mod state_file;
+
+/// The folder that a path is in; `""` is the one that the program runs in.
+pub(crate) fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| if folder.is_empty() { "/" } else { folder })
+}

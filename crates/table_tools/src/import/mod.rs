@@ -9,6 +9,7 @@
 //! compares them); memory is bounded by [`PORTIONS_MAX`] windows of the file.
 
 pub(crate) mod batch;
+mod compared;
 pub(crate) mod run;
 pub(crate) mod worker;
 pub(crate) mod writer;

@@ -2,6 +2,7 @@
 
 use super::PORTIONS_MAX;
 use super::batch::{jobs, plan};
+use super::compared::Compared;
 use super::worker::{Job, Report, Shared, work};
 use super::writer::{Counts, OnConflict};
 use crate::access::TableAccess;
@@ -10,8 +11,6 @@ use crate::error::ToolError;
 use crate::files::records::{Format, RecordFile, Window};
 use crate::files::state_file::StateFile;
 use crate::place::TablePlace;
-use base::checksum::crc64;
-use base::{Disk, OpenMode};
 use futures_util::future::{Either, select};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
@@ -26,8 +25,6 @@ use tokio::sync::{Mutex, mpsc};
 const EVERY: Duration = Duration::from_millis(250);
 /// Jobs of all portions under way, at most: a portion has 16,384 lines at most, a job 50 lines or a batch.
 const JOBS_MAX: usize = PORTIONS_MAX * 1024;
-/// Bytes of the file's beginning that are compared when it is gone on with.
-const COMPARED_SIZE_BYTES: u64 = 64 << 10;
 
 /// What is imported.
 pub struct ImportPlan {
@@ -67,7 +64,8 @@ struct ImportState {
     /// Lines behind `done_to` up to here may be written.
     issued_to: u64,
     counts: Counts,
-    /// Of the file's first bytes, and of how many.
+    /// Of the file's first bytes, and of how many: of `done_to`, but a state of a former version is of 64
+    /// KiB.
     checksum: u64,
     compared_size: u64,
 }
@@ -97,8 +95,9 @@ pub async fn import(plan: &ImportPlan, environment: &mut ToolEnvironment<'_>) ->
     }
     let kept = state_file.read::<ImportState>().await?;
     let start = kept.unwrap_or(ImportState { line: 1, ..ImportState::default() });
-    let checksum = beginning(&*disk, &plan.file, start.compared_size).await?;
-    if kept.is_some() && start.checksum != checksum {
+    let mut compared = Compared::open(&*disk, &plan.file).await?;
+    let before = (start.checksum, start.compared_size);
+    if kept.is_some() && !compared.check(before, start.done_to, environment).await? {
         let what = format!(
             "{} is not the file that {} is about; give --restart to import it from its beginning",
             plan.file,
@@ -111,10 +110,10 @@ pub async fn import(plan: &ImportPlan, environment: &mut ToolEnvironment<'_>) ->
     if plan.creates_table {
         table.create_if_absent().await?;
     }
-    let mut import = Import::new(plan, file, state_file, start);
+    let mut import = Import::new(plan, (file, compared), state_file, start);
     import.start_workers(&table, plan.connections, environment);
     let ran = import.run(environment).await;
-    import.end(ran, plan, environment).await
+    import.end(ran, plan).await
 }
 
 /// Reads the whole file.
@@ -138,16 +137,9 @@ async fn check(import: &ImportPlan, environment: &mut ToolEnvironment<'_>) -> Re
     Ok(Imported { written, skipped: 0 })
 }
 
-/// The checksum of the file's first bytes.
-async fn beginning(disk: &dyn Disk, path: &str, size: u64) -> Result<u64, ToolError> {
-    let failed = |error| ToolError::file(path, error);
-    let file = disk.open(path, OpenMode::Read).await.map_err(failed)?;
-    let size = file.size().await.map_err(failed)?.min(size);
-    Ok(crc64(&[&file.read_at(0, size as usize).await.map_err(failed)?]))
-}
-
 struct Import {
     file: RecordFile,
+    compared: Compared,
     state_file: StateFile,
     state: ImportState,
     shared: Arc<Shared>,
@@ -164,7 +156,12 @@ struct Import {
 }
 
 impl Import {
-    fn new(plan: &ImportPlan, file: RecordFile, state_file: StateFile, state: ImportState) -> Self {
+    fn new(
+        plan: &ImportPlan,
+        (file, compared): (RecordFile, Compared),
+        state_file: StateFile,
+        state: ImportState,
+    ) -> Self {
         let (sender, jobs) = mpsc::channel(JOBS_MAX);
         let shared = Shared {
             jobs: Mutex::new(jobs),
@@ -175,6 +172,7 @@ impl Import {
         };
         Import {
             file,
+            compared,
             state_file,
             state,
             shared: Arc::new(shared),
@@ -230,7 +228,7 @@ impl Import {
                 Some(None) => return Err(ToolError::refused("the workers broke down")),
                 None => {
                     tick = clock.sleep(EVERY);
-                    self.keep(environment).await?;
+                    self.keep().await?;
                     let done = self.state.counts.written + self.state.counts.skipped;
                     let rate = rate.look(clock.monotonic(), done);
                     let share = self.state.done_to as f64 / self.file.size_bytes().max(1) as f64;
@@ -275,7 +273,7 @@ impl Import {
         self.state.issued_to = self.state.issued_to.max(end.0);
         if self.shared.on_conflict == OnConflict::Fail || self.shared.on_conflict == OnConflict::Skip {
             // Before anything is sent, so that a run that goes on knows what may be its own.
-            self.state_file.write(&self.state).await?;
+            self.keep().await?;
         }
         let jobs = jobs(portion.batches);
         let id = self.next_id;
@@ -325,19 +323,13 @@ impl Import {
         }
     }
 
-    async fn keep(&mut self, environment: &ToolEnvironment<'_>) -> Result<(), ToolError> {
-        let disk = environment.disk.clone();
-        self.state.compared_size = self.state.done_to.min(COMPARED_SIZE_BYTES);
-        self.state.checksum = beginning(&*disk, &self.shared.path, self.state.compared_size).await?;
+    async fn keep(&mut self) -> Result<(), ToolError> {
+        self.compared.read_to(self.state.done_to).await?;
+        (self.state.checksum, self.state.compared_size) = (self.compared.checksum(), self.compared.end());
         self.state_file.write(&self.state).await
     }
 
-    async fn end(
-        mut self,
-        ran: Result<(), ToolError>,
-        plan: &ImportPlan,
-        environment: &ToolEnvironment<'_>,
-    ) -> Result<Imported, ToolError> {
+    async fn end(mut self, ran: Result<(), ToolError>, plan: &ImportPlan) -> Result<Imported, ToolError> {
         self.sender = None;
         let Counts { written, skipped } = self.state.counts;
         match ran {
@@ -348,7 +340,7 @@ impl Import {
             // Nothing was sent.
             Err(error) if self.state.issued_to == 0 => Err(error),
             Err(error) => {
-                self.keep(environment).await?;
+                self.keep().await?;
                 let kept = format!(
                     "of {} the first {} entities are in {}, and perhaps some behind them; the same command goes on",
                     plan.file,

@@ -15,6 +15,12 @@ impl Key {
         Key { partition: partition.into(), row: row.into() }
     }
 
+    /// Becomes another key, in the same memory.
+    pub(crate) fn replace(&mut self, partition: &str, row: &str) {
+        partition.clone_into(&mut self.partition);
+        row.clone_into(&mut self.row);
+    }
+
     /// Compares with a key in parts.
     pub(crate) fn cmp_parts(&self, partition: &str, row: &str) -> Ordering {
         text_cmp(&self.partition, partition).then_with(|| text_cmp(&self.row, row))

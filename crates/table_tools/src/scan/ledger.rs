@@ -25,6 +25,9 @@ pub(crate) struct OpenRange {
     pub(crate) stop: Option<Key>,
     /// Where its next page begins, as the service says.
     pub(crate) cursor: Option<Cursor>,
+    /// The last row that the service has sent of it, on finished pages.
+    #[serde(default)]
+    pub(crate) last: Option<Key>,
     #[serde(skip)]
     course: Course,
 }
@@ -106,7 +109,7 @@ impl Ledger {
 
     fn open_range(&mut self, range: KeyRange, stop: Option<Key>, empty_from: Option<String>) {
         let course = Course { empty_from, ..Course::default() };
-        self.open.push(OpenRange { id: self.next_id, range, stop, cursor: None, course });
+        self.open.push(OpenRange { id: self.next_id, range, stop, cursor: None, last: None, course });
         self.next_id += 1;
     }
 
@@ -228,12 +231,14 @@ impl Ledger {
         self.open.iter().find(|range| range.id == id)?.stop.clone()
     }
 
-    /// A page is finished. A range that ends with it is closed.
+    /// A page is finished, of which `last` is the last row, or of one before. A range that ends with it is
+    /// closed.
     pub(crate) fn finish_page(
         &mut self,
         id: u64,
         rows: u64,
         continuation: Option<&Continuation>,
+        last: Option<&Key>,
         is_end: bool,
     ) {
         self.rows += rows;
@@ -245,6 +250,7 @@ impl Ledger {
         }
         let range = &mut self.open[at];
         range.course.pages += 1;
+        range.last = last.cloned();
         range.cursor = continuation.map(|continuation| Cursor {
             partition: continuation.partition_key.clone(),
             row: continuation.row_key.clone(),

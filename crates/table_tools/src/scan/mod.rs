@@ -7,11 +7,13 @@
 //!
 //! What always holds ([`ledger`]): each row belongs to one range, whatever is divided when; a page's rows are
 //! claimed before they are worked on, and no range is divided below what is claimed; what is kept of a range
-//! for a later run is where its last finished page ended. Memory is bounded: a page for each worker.
+//! for a later run is where its last finished page ended; rows come in the order of keys, or the scan fails
+//! ([`order`]). Memory is bounded: a page for each worker.
 
 pub(crate) mod key;
 pub(crate) mod ledger;
 pub(crate) mod midpoint;
+pub(crate) mod order;
 pub(crate) mod probe;
 pub(crate) mod range;
 pub(crate) mod run;

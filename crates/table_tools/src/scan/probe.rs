@@ -86,6 +86,10 @@ pub(crate) async fn search(table: &mut TableAccess, candidate: &Candidate) -> Re
     }
     let (rows, hint) = match range {
         KeyRange::Rows { .. } => (range.clone(), empty_from.as_deref()),
+        // What is behind a partition must be the same by both orders.
+        KeyRange::Partitions { .. } if !is_plain(&claimed.partition) => {
+            return Ok(Found { division: None, empty_from: None });
+        }
         KeyRange::Partitions { .. } => (KeyRange::partition(claimed.partition.clone()), None),
     };
     let stop = stop.as_ref().filter(|stop| stop.partition == claimed.partition).map(|stop| stop.row.as_str());

@@ -1,6 +1,7 @@
 //! A worker of a scan: reads ranges page by page, and divides those of others when it has none.
 
 use super::ledger::{Ledger, Next, OpenRange};
+use super::order::Order;
 use super::probe::search;
 use crate::access::TableAccess;
 use crate::environment::Stop;
@@ -32,6 +33,8 @@ pub(crate) struct Scan {
 /// What is read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ScanRequest {
+    /// The table's URL, for people.
+    pub(crate) url: String,
     pub(crate) filter: Option<String>,
     pub(crate) select: Vec<String>,
     /// Ranges are divided, so that several workers have some.
@@ -130,10 +133,15 @@ async fn read(
         page_size_max: None,
         from: range.cursor.as_ref().map(Continuation::from),
     };
+    let mut order = Order::behind(range.last.clone());
     loop {
         let continuation = table.page(&query, body).await?;
         let rows = rows_of_page(body).map_err(ToolError::Refused)?;
         let keys = rows.iter().map(|row| (&*row.partition_key, &*row.row_key));
+        let url = &scan.request.url;
+        order
+            .take(&range.range, keys.clone())
+            .map_err(|what| ToolError::Refused(format!("{url}: {what}")))?;
         let (count, is_end, stop) = {
             let mut book = scan.book.lock().await;
             let (count, is_end) = book.ledger.claim(range.id, keys, continuation.is_some());
@@ -146,7 +154,7 @@ async fn read(
             if let Some(output) = book.output.as_mut().filter(|_| !bytes.is_empty()) {
                 output.append(bytes).await?;
             }
-            book.ledger.finish_page(range.id, count as u64, continuation.as_ref(), is_end);
+            book.ledger.finish_page(range.id, count as u64, continuation.as_ref(), order.last(), is_end);
         }
         if is_end {
             scan.changed.notify_waiters();

@@ -197,11 +197,11 @@ impl Api {
             Ok(Err(mistake)) => {
                 Ok(Done { answer: Answer::error(409, "not_reloaded", &mistake), words: mistake })
             }
-            Err(_) => Err(Answer::error(
-                409,
-                "not_reloaded",
-                "the file is still being read; the log says what came of it",
-            )),
+            Err(_) => {
+                let words = "the file is still being read; the log says what comes of it";
+                let answer = Answer::error(409, "not_reloaded", words);
+                Ok(Done { answer, words: words.to_owned() })
+            }
         }
     }
 

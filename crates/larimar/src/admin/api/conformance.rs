@@ -4,7 +4,7 @@
 use super::*;
 use crate::admin::answers::{Admin, Head};
 use crate::admin::readiness::Layers;
-use crate::admin::route::{Addressed, ENDPOINTS};
+use crate::admin::route::{Addressed, ENDPOINTS, OwnNames};
 use crate::admin::token_store::TOKEN_FILE_NAME;
 use crate::admin::tokens::{ROLES, Role, Tokens};
 use crate::configuration::simulation::Simulated;
@@ -66,7 +66,7 @@ fn mistake(all: &Value, schema: &Value, value: &Value, at: &str) -> Option<Strin
 
 /// An admin side, and what was seen of it.
 struct Trial {
-    admin: Admin,
+    admin: Arc<Admin>,
     readiness: Arc<Readiness>,
     tokens: Tokens,
     description: Value,
@@ -77,7 +77,9 @@ impl Trial {
     fn new(folder: &std::path::Path, env: &base::Environment, beyond: bool, has_tokens: bool) -> Self {
         let readiness = Readiness::starting();
         let beyond = beyond.then(|| "admin.example".to_owned());
-        let admin = Admin::new(readiness.clone(), env.metrics.clone(), env.clock.clone(), "1.2.3", beyond);
+        let (metrics, clock) = (env.metrics.clone(), env.clock.clone());
+        let names = OwnNames { given: beyond, ..OwnNames::default() };
+        let admin = Arc::new(Admin::new(readiness.clone(), metrics, clock, "1.2.3", names));
         let path = folder.join(TOKEN_FILE_NAME);
         let store = TokenStore::open(&path).expect("tokens");
         let tokens = Tokens::parse(&std::fs::read_to_string(&path).expect("a file")).expect("tokens");
@@ -347,4 +349,67 @@ async fn many_wrong_tokens_at_once_are_refused() {
         _ = tries => panic!("they wait"),
         () = one_more => {}
     }
+}
+
+/// A rotation wrote its file on the thread that answers `/health`, and held the lock by which tokens are
+/// compared.
+#[tokio::test]
+async fn a_stalled_disk_stalls_neither_health_nor_tokens() {
+    const STALLED_FOR_MAX: Duration = Duration::from_secs(10);
+    let folder = tempfile::tempdir().expect("a folder");
+    let env = base::system::environment_on(Arc::new(MemoryDisk::new()));
+    let mut trial = Trial::new(folder.path(), &env, false, true);
+    let layers = layers(&env).await;
+    trial.readiness.note_serving(layers);
+    trial.admin.note_serving(api(&env, false, Vec::new()));
+    let admin = trial.admin.clone();
+    let (stalled, is_stalled) = std::sync::mpsc::channel();
+    let (end, ends) = std::sync::mpsc::channel();
+    let disk = std::thread::spawn(move || {
+        let _stall = admin.tokens().expect("tokens").stall();
+        stalled.send(()).expect("the test");
+        ends.recv_timeout(STALLED_FOR_MAX).is_ok()
+    });
+    is_stalled.recv().expect("a stall");
+    let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let addressed = Addressed { host: Some("localhost"), crosses: false, local };
+    let (admin, tokens) = (trial.admin.clone(), trial.tokens.clone());
+    let ask = async |(method, path): (&str, &str), role: Role, body: &[u8]| {
+        let token = tokens.token(Some(role));
+        let head = Head { method, path, addressed, token, peer: SocketAddr::new(local, 2) };
+        let admitted = admin.admit(head).await.map_err(|refused| refused.status).expect("let in");
+        admin.answer(admitted, body).await.status
+    };
+    let others = async {
+        let statuses = (
+            ask(("GET", "/health"), Role::Read, b"").await,
+            ask(("GET", "/api/v1/log-level"), Role::Read, b"").await,
+            ask(("GET", "/api/v1/ranges"), Role::Read, b"").await,
+            ask(("GET", "/metrics"), Role::Read, b"").await,
+        );
+        // It may have given up.
+        let _ = end.send(());
+        statuses
+    };
+    let rotation = ask(("POST", "/api/v1/token"), Role::Admin, b"{\"role\":\"read\"}");
+    assert_eq!(tokio::join!(rotation, others), (200, (200, 200, 200, 200)));
+    assert!(disk.join().expect("a thread"), "the others were answered while it was stalled");
+    let after = trial.send(("GET", "/api/v1/log-level"), Some(Role::Read), "").await.0;
+    assert_eq!(after, 401, "the rotation was done");
+}
+
+/// The audit log had the begin of a reload that took long, and nothing behind it.
+#[tokio::test]
+async fn a_reload_that_takes_long_has_words_for_the_audit_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let env = base::system::environment_on(Arc::new(MemoryDisk::new()));
+    let trial = Trial::new(folder.path(), &env, false, true);
+    let mut api = api(&env, false, Vec::new());
+    let (settings, _never_read) = SettingsControl::new(Arc::new([]));
+    (api.settings, api.wait_max) = (settings, Duration::ZERO);
+    let (readiness, tokens) = (&*trial.readiness, trial.admin.tokens().expect("tokens"));
+    let call = Call { body: b"", readiness, metrics: &env.metrics, tokens, version: "1.2.3" };
+    let (answer, words) = api.answer(Route::ReloadSettings, call).await;
+    let expected = "the file is still being read; the log says what comes of it";
+    assert_eq!((answer.status, words.as_deref()), (409, Some(expected)));
 }

@@ -148,6 +148,12 @@ async fn a_tenant_goes_alone_off_a_full_shard_and_leaves_nothing() {
     assert!(shown.text().contains("source-deleted") && !shown.is_amiss(), "{}", shown.text());
 }
 
+/// A further shard of the region.
+fn eu3() -> Shard {
+    let tags = [(name("region"), "eu".to_owned())].into();
+    Shard { tags, ..Shard::new(name("eu3"), "sqlite:eu3.db") }
+}
+
 #[tokio::test]
 async fn a_shard_is_added_drained_and_a_range_split() {
     let setting = setting().await;
@@ -155,7 +161,7 @@ async fn a_shard_is_added_drained_and_a_range_split() {
     let split = PlanRequest::Split { map: name("tenants"), key, to: Some(name("eu2")) };
     setting.apply(split, true).await;
     assert_eq!((setting.shard_of(4).await, setting.shard_of(5).await), ("eu1".into(), "eu2".into()));
-    setting.apply(PlanRequest::Add { shard: Shard::new(name("eu3"), "sqlite:eu3.db") }, true).await;
+    setting.apply(PlanRequest::Add { shard: eu3() }, true).await;
     assert!(setting.orders_on("eu3") > 0, "it has its part");
     setting.apply(PlanRequest::Drain { shard: name("eu1") }, true).await;
     assert_eq!(setting.orders_on("eu1"), 0);
@@ -253,7 +259,7 @@ async fn no_key_is_taken_out_of_a_mapping_that_a_move_has() {
 #[tokio::test]
 async fn a_plan_that_was_cut_off_is_applied_again() {
     let setting = setting().await;
-    let add = || PlanRequest::Add { shard: Shard::new(name("eu3"), "sqlite:eu3.db") };
+    let add = || PlanRequest::Add { shard: eu3() };
     // Pieces that can be spread.
     for at in ["3", "6", "8", "15", "20", "25"] {
         let key = vec!["eu".to_owned(), at.to_owned()];

@@ -45,7 +45,8 @@ fn a_lost_map_is_what_the_copies_say() {
     let lost = catalog();
     let copies = copies(&lost);
     let (recovered, recovery) = recover(None, &copies, &all(&copies)).expect("a map");
-    assert_eq!((recovered.epoch().0, recovery), (1 + LOST_EPOCHS_MAX, Recovery::default()));
+    let nothing = Recovery { is_map_lost: true, ..Recovery::default() };
+    assert_eq!((recovered.epoch().0, recovery), (1 + LOST_EPOCHS_MAX, nothing));
     for (map, key) in [("m", 1), ("m", 3), ("m", 10), ("h", 1), ("h", 2), ("h", 3)] {
         assert_eq!(placed(&recovered, map, key).0, placed(&lost, map, key).0, "{map}, {key}");
     }
@@ -218,4 +219,51 @@ fn a_detached_shard_is_taken_in_again() {
             .contains("shard `b` can't be removed: 2 mappings are on it, such as virtual shard 2 of map `h`"),
         "{error}"
     );
+}
+
+/// A recovery thawed all mappings: a move that had one was not known to the map any more, and others could
+/// change its keys under it.
+#[test]
+fn what_was_frozen_is_frozen_if_it_has_the_same_keys() {
+    let by = |text: &str| text.to_owned();
+    let freeze =
+        |map: &str, mappings, of: &str| Change::Map(name(map), MapChange::Freeze { mappings, by: by(of) });
+    let old = catalog();
+    let frozen = old.apply(&[
+        freeze("m", Selection::Range(vec![]), "move 1"),
+        freeze("m", Selection::Pin(vec![3.into()]), "move 2"),
+        freeze("h", Selection::Virtual(1, 1), "repair 3"),
+    ]);
+    let old = frozen.expect("frozen").catalog;
+    let copies_of_old = copies(&old);
+    let (recovered, recovery) = recover(Some(&old), &copies_of_old, &all(&copies_of_old)).expect("a map");
+    for map in ["h", "m"] {
+        let of = |catalog: &Catalog| {
+            let frozen = catalog.map(map).expect("it").frozen();
+            frozen.map(|(mapping, there)| (mapping.clone(), there.clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&recovered), of(&old), "{map}");
+    }
+    let three = [
+        (name("h"), by("virtual-1"), by("repair 3")),
+        (name("m"), by("pin-80000003"), by("move 2")),
+        (name("m"), by("range-"), by("move 1")),
+    ];
+    assert_eq!((recovery.frozen, recovery.thawed), (three.to_vec(), Vec::new()));
+    // After the backup the moves ended, the pin was unpinned, which gave its key to the range.
+    let thaw = |mappings, of: &str| Change::Map(name("m"), MapChange::Thaw { mappings, by: by(of) });
+    let newer = old.apply(&[
+        thaw(Selection::Range(vec![]), "move 1"),
+        thaw(Selection::Pin(vec![3.into()]), "move 2"),
+        Change::Map(name("m"), MapChange::Place { mappings: Selection::Range(vec![]), shard: name("b") }),
+        Change::Map(name("m"), MapChange::Pin { key: vec![4.into()], shard: name("b") }),
+    ]);
+    let copies = copies(&newer.expect("changed").catalog);
+    let (recovered, recovery) = recover(Some(&old), &copies, &all(&copies)).expect("a map");
+    assert_eq!(recovery.thawed, [(name("m"), by("range-"), by("move 1"))]);
+    let left = recovered.map("m").expect("it").frozen().count();
+    assert_eq!((left, recovery.frozen.len()), (1, 2));
+    // Without the map nothing says what was.
+    let (_, recovery) = recover(None, &copies, &all(&copies)).expect("a map");
+    assert!(recovery.is_map_lost && recovery.frozen.is_empty());
 }

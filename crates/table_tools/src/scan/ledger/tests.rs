@@ -21,7 +21,7 @@ fn the_upper_part_is_read_once() {
     let range = read(&mut ledger);
     assert_eq!(ledger.next(true), Next::Wait, "nothing was claimed yet");
     assert_eq!(claim(&mut ledger, range.id, &[("a", "1"), ("b", "1")], true), (2, false));
-    ledger.finish_page(range.id, 2, None, false);
+    ledger.finish_page(range.id, 2, None, None, false);
     let Next::Divide(candidate) = ledger.next(true) else { panic!("nothing to divide") };
     assert_eq!(ledger.next(true), Next::Wait, "one at a time");
     // While the place is looked for, the next page is claimed up to c: a division at c would come too late.
@@ -34,10 +34,10 @@ fn the_upper_part_is_read_once() {
     assert_eq!(upper.range.filter().as_deref(), Some("PartitionKey ge 'd'"));
     // The lower part is cut where the upper one begins.
     assert_eq!(claim(&mut ledger, range.id, &[("c", "3"), ("d", ""), ("e", "1")], true), (1, true));
-    ledger.finish_page(range.id, 1, None, true);
+    ledger.finish_page(range.id, 1, None, None, true);
     assert_eq!(claim(&mut ledger, upper.id, &[], true), (0, false), "an empty page is no end");
     assert_eq!(claim(&mut ledger, upper.id, &[("d", "")], false), (1, true));
-    ledger.finish_page(upper.id, 1, None, true);
+    ledger.finish_page(upper.id, 1, None, None, true);
     assert_eq!((ledger.next(true), ledger.rows, ledger.finished), (Next::End, 4, 2));
 }
 
@@ -46,7 +46,7 @@ fn a_partition_is_divided_by_rows_and_what_is_behind_it_is_not_forgotten() {
     let mut ledger = Ledger::new(KeyRange::all());
     let range = read(&mut ledger);
     claim(&mut ledger, range.id, &[("p", "1")], true);
-    ledger.finish_page(range.id, 1, None, false);
+    ledger.finish_page(range.id, 1, None, None, false);
     let Next::Divide(candidate) = ledger.next(true) else { panic!("nothing to divide") };
     assert!(ledger.divide(&candidate, &Division::AtRow("5".to_owned()), None));
     let filters: Vec<String> = (0..2).map(|_| read(&mut ledger).range.filter().expect("a filter")).collect();
@@ -56,7 +56,7 @@ fn a_partition_is_divided_by_rows_and_what_is_behind_it_is_not_forgotten() {
     let mut ledger = Ledger::new(KeyRange::all());
     let range = read(&mut ledger);
     claim(&mut ledger, range.id, &[("p", "1")], true);
-    ledger.finish_page(range.id, 1, None, false);
+    ledger.finish_page(range.id, 1, None, None, false);
     claim(&mut ledger, range.id, &[("p", "2")], false);
     assert_eq!(ledger.next(true), Next::Wait);
 }
@@ -118,7 +118,7 @@ fn read_all(keys: &[(String, String)], choices: &[u8]) -> Result<Vec<(String, St
                 let next = page.get(size).copied();
                 let continuation =
                     next.map(|next| Continuation { partition_key: next.to_string(), row_key: None });
-                ledger.finish_page(range.id, count as u64, continuation.as_ref(), is_end);
+                ledger.finish_page(range.id, count as u64, continuation.as_ref(), None, is_end);
                 *at = next;
                 if is_end {
                     running.swap_remove(which);

@@ -4,11 +4,15 @@
 //! other queue. A run that is killed in between leaves it in both places: at least once, never less. The
 //! queue is worked on until it gives no message any more, or as many as were asked for.
 
+pub(crate) mod copy;
+mod received;
+
 use crate::environment::{Progress, Rate, Rest, ToolEnvironment};
 use crate::error::ToolError;
+use crate::files::folder_of;
 use crate::files::output::Output;
-use base::OpenMode;
 use base::date_time::date_time_text;
+use base::{Disk, OpenMode};
 use serde_json::json;
 use std::time::Duration;
 use storage_client::{
@@ -18,8 +22,6 @@ use storage_client::{
 
 /// Messages of one request, at most.
 const MESSAGES_PER_REQUEST: u32 = 32;
-/// Messages of a copy, at most: their receipts are kept until the end.
-const COPIED_MAX: usize = 100_000;
 /// Progress is shown so often.
 const EVERY: Duration = Duration::from_millis(250);
 
@@ -83,23 +85,9 @@ pub async fn drain(
     if taking.is_dry {
         return Ok(queue.peek(peeked(taking)).await?.len() as u64);
     }
-    let (disk, failed) = (environment.disk.clone(), |error| ToolError::file(file, error));
     // Before anything is received: that there is such a queue, and such a file.
     queue.properties().await?;
-    let mut output = match disk.exists(file).await.map_err(failed)? {
-        true => {
-            let found = disk.open(file, OpenMode::Read).await.map_err(failed)?;
-            let size = found.size().await.map_err(failed)?;
-            let mut output = Output::resume(&*disk, file, size).await?;
-            // A run that was killed leaves half a line. Its message is in the queue yet; the next one, which
-            // is deleted there, has a line of its own.
-            if size > 0 && *found.read_at(size - 1, 1).await.map_err(failed)? != *b"\n" {
-                output.append(b"\n".to_vec()).await?;
-            }
-            output
-        }
-        false => Output::create(&*disk, file).await?,
-    };
+    let mut output = open_end(&*environment.disk, file).await?;
     let mut moved = Moved::new("draining", environment);
     loop {
         let messages = moved.next(&queue, taking, environment).await?;
@@ -116,6 +104,29 @@ pub async fn drain(
             moved.delete(&queue, message, file).await?;
         }
     }
+}
+
+/// A file to append whole lines to, which is made unless it is there.
+async fn open_end(disk: &dyn Disk, file: &str) -> Result<Output, ToolError> {
+    let failed = |error| ToolError::file(file, error);
+    let output = match disk.exists(file).await.map_err(failed)? {
+        true => {
+            let found = disk.open(file, OpenMode::Read).await.map_err(failed)?;
+            let size = found.size().await.map_err(failed)?;
+            let mut output = Output::resume(disk, file, size).await?;
+            // A run that was killed leaves half a line. Its message is in the queue yet; the next one, which
+            // is deleted there, has a line of its own.
+            if size > 0 && *found.read_at(size - 1, 1).await.map_err(failed)? != *b"\n" {
+                output.append(b"\n".to_vec()).await?;
+            }
+            output
+        }
+        false => Output::create(disk, file).await?,
+    };
+    // A message is deleted once its line is durable, and so must the name be of the file that has it; one
+    // that is there may be of a run that was killed before this.
+    disk.sync_folder(folder_of(file)).await.map_err(failed)?;
+    Ok(output)
 }
 
 /// Moves messages from one queue, such as that of poison messages, to another; how many. Each is as new
@@ -146,51 +157,6 @@ pub async fn requeue(
             moved.delete(&source, message, &to.queue).await?;
         }
     }
-}
-
-/// Copies messages to another queue; how many. They are received for that, which raises their counts of
-/// deliveries, and made visible again at the end.
-pub async fn copy_messages(
-    from: &QueuePlace,
-    to: &QueuePlace,
-    taking: Taking,
-    environment: &mut ToolEnvironment<'_>,
-) -> Result<u64, ToolError> {
-    let (source, target) = (from.client(&environment.surroundings), to.client(&environment.surroundings));
-    target.properties().await?;
-    if taking.is_dry {
-        return Ok(source.peek(peeked(taking)).await?.len() as u64);
-    }
-    let mut moved = Moved::new("copying", environment);
-    let taking = Taking { count_max: taking.count_max.min(COPIED_MAX as u64), ..taking };
-    let mut received: Vec<QueueMessage> = Vec::new();
-    let copied = loop {
-        let messages = match moved.next(&source, taking, environment).await {
-            Ok(messages) if messages.is_empty() => break Ok(moved.count),
-            Ok(messages) => messages,
-            Err(error) => break Err(error),
-        };
-        let mut failed = None;
-        for message in messages {
-            if failed.is_none() {
-                let put = target.put(&message.text, put_like(&message, environment)).await;
-                moved.count += u64::from(put.is_ok());
-                failed = put.err();
-            }
-            received.push(message);
-        }
-        if let Some(error) = failed {
-            break Err(moved.keep(error.into(), &format!("are in {}; one more may be", to.queue)));
-        }
-    };
-    for message in &received {
-        // One whose time is over is visible already.
-        match source.update(message, Duration::ZERO, None).await {
-            Err(error) if !error.is_not_found() => return Err(moved.keep(error.into(), "are copied")),
-            _ => {}
-        }
-    }
-    copied
 }
 
 fn peeked(taking: Taking) -> u32 {
@@ -269,3 +235,6 @@ impl Moved {
         error.keeping(format!("{} messages {rest}", self.count))
     }
 }
+
+#[cfg(test)]
+mod tests;
