@@ -4,47 +4,11 @@
 
 mod running;
 
-use running::{Server, program};
+use running::tables::{connection, run, start};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
-
-const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
-
-fn start(folder: &Path) -> (Server, String) {
-    let server = Server::start(
-        folder,
-        &[
-            "--in-memory",
-            "--table-port",
-            "0",
-            "--queue-port",
-            "0",
-            "--blob-port",
-            "0",
-            "--admin-port",
-            "none",
-        ],
-        &[],
-    );
-    let ready: Value =
-        serde_json::from_slice(&std::fs::read(folder.join("ready")).expect("a file")).expect("JSON");
-    let url = ready["table"].as_str().expect("an address").trim_end_matches('/').to_owned();
-    (server, connection(&format!("{url}/devstoreaccount1")))
-}
-
-fn connection(url: &str) -> String {
-    format!("AccountName=devstoreaccount1;AccountKey={KEY};TableEndpoint={url}")
-}
-
-/// Exit code, standard output, standard error.
-fn run(folder: &Path, connection: &str, arguments: &[&str]) -> (i32, String, String) {
-    let mut command = program(folder, arguments);
-    let output = command.env("AZURE_STORAGE_CONNECTION_STRING", connection).output().expect("the program");
-    let text = |bytes| String::from_utf8(bytes).expect("text");
-    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
-}
 
 fn explained(folder: &Path, connection: &str, arguments: &[&str]) -> Value {
     let arguments = [&["explain"], arguments, &["--json"]].concat();

@@ -1,6 +1,7 @@
 //! The command line as typed, with its help texts. `configuration` checks what it means.
 
 pub(crate) mod admin_arguments;
+pub(crate) mod advise_arguments;
 pub(crate) mod blob_arguments;
 pub(crate) mod byte_size;
 pub(crate) mod explain_arguments;
@@ -14,6 +15,7 @@ pub(crate) mod stress_arguments;
 pub(crate) mod table_arguments;
 
 use crate::arguments::admin_arguments::AdminArguments;
+use crate::arguments::advise_arguments::AdviseArguments;
 use crate::arguments::blob_arguments::BlobCommand;
 use crate::arguments::byte_size::parse_byte_size;
 use crate::arguments::explain_arguments::ExplainArguments;
@@ -108,6 +110,11 @@ enum Command {
     /// Rows read are those that this server counts; of other services it says what can be seen. Ends with 2 if
     /// the filter can't be read, with a caret under the place.
     Explain(Box<ExplainArguments>),
+    /// Propose keys for entities, from a sample of them and what is done with them, and predict what each does
+    ///
+    /// Three designs with the index tables and second rows that they need; with --emit the functions that make
+    /// the keys of one. The same input gives the same report.
+    Advise(Box<AdviseArguments>),
     /// Look at, copy and move the messages of queues of any endpoint
     #[command(subcommand)]
     Queue(QueueCommand),
@@ -194,6 +201,7 @@ pub(crate) enum Chore {
     Stress(Box<StressArguments>),
     Table(TableCommand),
     Explain(Box<ExplainArguments>),
+    Advise(Box<AdviseArguments>),
     Queue(QueueCommand),
     Blob(BlobCommand),
     Completions(CompletionsArguments),
@@ -228,6 +236,7 @@ impl Arguments {
             Some(Command::Blob(command)) => Chore::Blob(command),
             Some(Command::Queue(command)) => Chore::Queue(command),
             Some(Command::Explain(arguments)) => Chore::Explain(arguments),
+            Some(Command::Advise(arguments)) => Chore::Advise(arguments),
             Some(Command::Completions(completions)) => Chore::Completions(completions),
             Some(Command::Man(man)) => Chore::Man(man),
             None => Chore::Serve(Box::new(self.serve)),

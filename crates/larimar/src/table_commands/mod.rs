@@ -1,9 +1,10 @@
-//! `larimar table`, `queue`, `blob` and `explain`: the thin end of crate `table_tools`: arguments, signals, files and
+//! `larimar table`, `queue`, `blob`, `explain` and `advise`: the thin end of crate `table_tools`: arguments, signals, files and
 //! the terminal.
 //!
 //! What always holds: whatever goes wrong is one line and exit code 2; the first signal ends the work and
 //! keeps what was done, the second ends the process at once, after which the same command goes on, too.
 
+pub(crate) mod advise;
 pub(crate) mod blobs;
 pub(crate) mod explain;
 pub(crate) mod queues;

@@ -5,6 +5,7 @@ pub(crate) mod count;
 pub(crate) mod delete;
 pub(crate) mod diff;
 pub(crate) mod explain;
+pub(crate) mod sample;
 pub(crate) mod schema;
 
 use crate::environment::ToolEnvironment;
