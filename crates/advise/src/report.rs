@@ -1,8 +1,9 @@
 //! A report as text and as JSON.
 
+use crate::answers::{Answers, QUESTIONS};
 use crate::design::parts_text;
 use crate::predict::{METHODS, Prediction, QueryPrediction, Second};
-use crate::{Answers, QUESTIONS, Report};
+use crate::proposals::Report;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

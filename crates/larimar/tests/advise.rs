@@ -1,4 +1,4 @@
-//! `larimar advise` as its user runs it: samples of files and tables, mixes, answers, key functions, mistakes.
+//! `larimar advise` as its user runs it: samples of files and tables, mixes, answers, key functions.
 #![allow(clippy::disallowed_methods)] // The program is run as its user runs it.
 
 mod running;

@@ -5,6 +5,7 @@
 //! another row of it under another PartitionKey, which no transaction spans.
 
 pub(crate) mod candidates;
+pub(crate) mod characters;
 pub(crate) mod part;
 
 pub use part::{Part, Period};

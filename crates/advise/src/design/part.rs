@@ -1,8 +1,8 @@
 //! A part of a key: what one property makes of it.
 //!
 //! ```text
-//! value     a text, characters that keys can't hold, '=' and '|' as '=' and four hexadecimal digits of each
-//!           UTF-16 unit; a number that is not negative, padded with zeros to 10 (Int32) or 19 digits (Int64);
+//! value     a text, characters that keys can't hold, '=' and '|' as '=' and four hexadecimal digits;
+//!           a number that is not negative, padded with zeros to 10 (Int32) or 19 digits (Int64);
 //!           a time as 19 digits of its ticks of 100 ns since the year 1; true, false; a Guid
 //! period    a time cut to its month, day or hour: 2026-11, 2026-11-28, 2026-11-28T10
 //! reversed  19 digits of the ticks that are left until the year 9999: the newest is first
@@ -12,8 +12,8 @@
 //! What always holds: the same value gives the same part, in each language that functions are written in;
 //! texts of numbers and times sort as the numbers and times do.
 
+use super::characters::is_bad;
 use crate::sample::SampleEntity;
-use crate::sample::column::is_bad;
 use base::checksum::crc64;
 use std::fmt;
 use table::EdmValue;

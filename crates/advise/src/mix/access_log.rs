@@ -3,7 +3,7 @@
 //! The log has no filters and no values: a query's class says which keys it named, and no more. What always
 //! holds: what the log does not say is listed as unknown, not guessed; lines of other tables are passed over.
 
-use super::{Mix, Query, Write};
+use super::classes::{Mix, Query, Write};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use table::edm::parse_date_time;

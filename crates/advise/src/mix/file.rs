@@ -18,7 +18,7 @@
 //! What always holds: a key that is not known, or a value that makes no sense, is an error that names its
 //! line; a property that the sample does not have is named by [`crate::advise`].
 
-use super::{Mix, Query, Write};
+use super::classes::{Mix, Query, Write};
 use settings_file::{Section, SettingsFileError, parse};
 use std::ops::RangeInclusive;
 use toml::de::DeTable;

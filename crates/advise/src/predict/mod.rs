@@ -5,15 +5,16 @@
 
 pub(crate) mod access;
 pub(crate) mod facts;
+mod prediction;
 mod share;
 pub(crate) mod warnings;
 
+pub(crate) use prediction::Given;
+pub use prediction::{Prediction, QueryPrediction, Second, Warning};
 pub use share::Share;
-pub use warnings::Warning;
 
-use crate::answers::Answers;
 use crate::design::{KeyDesign, Part, Period, parts_text};
-use crate::mix::{Mix, Query, Write};
+use crate::mix::{Query, Write};
 use access::{Reach, reach};
 use facts::Facts;
 use table::{EdmType, PlanClass};
@@ -55,86 +56,9 @@ pub const METHODS: [(&str, &str); 7] = [
     ("bytes duplicated", "a whole copy of each entity for each second row and index table"),
     (
         "entities/s at most",
-        "2,000 a partition, the live service's target, over the share that the most written one has; 20,000 an account",
+        "2,000 a partition, the live service's target, over the share that the most written one has, of the table or an index table; 20,000 an account",
     ),
 ];
-
-/// What is kept beside an entity's first row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Second {
-    /// In another partition of another table, or in the same one.
-    pub is_table: bool,
-    /// Parts of its PartitionKey.
-    pub partition: Vec<Part>,
-    /// Parts of its RowKey.
-    pub row: Vec<Part>,
-    /// The query that it is for.
-    pub query: String,
-}
-
-/// What a query does under a design.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QueryPrediction {
-    /// The query.
-    pub name: String,
-    /// How much it touches.
-    pub class: PlanClass,
-    /// Which of the seconds it uses; none: the table itself.
-    pub second: Option<usize>,
-    /// Partitions that are read.
-    pub fan_out: f64,
-    /// Rows that are read, and that are wanted.
-    pub rows_read: f64,
-    /// Rows that are wanted.
-    pub rows_wanted: f64,
-    /// Requests of one query.
-    pub requests: f64,
-    /// How long one takes, with 10 ms a request and partitions in parallel.
-    pub took_ms: f64,
-    /// Whether that is within what is wanted.
-    pub is_fast_enough: bool,
-}
-
-/// What a design would do.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Prediction {
-    /// The design.
-    pub design: KeyDesign,
-    /// Rows and tables beside it.
-    pub seconds: Vec<Second>,
-    /// The largest partition.
-    pub largest: Share,
-    /// The most written partition's share of what is written at a time.
-    pub hot: Share,
-    /// Entities a second that can be written at most.
-    pub rate_max: f64,
-    /// In the mix's order.
-    pub queries: Vec<QueryPrediction>,
-    /// Transactions a day that fall apart.
-    pub transactions_lost: f64,
-    /// Bytes of second rows and index tables.
-    pub duplicated_bytes: f64,
-    /// Requests a day.
-    pub requests_per_day: f64,
-    /// What is wrong with it.
-    pub warnings: Vec<Warning>,
-}
-
-/// What is given.
-pub(crate) struct Given<'a> {
-    pub(crate) facts: &'a Facts<'a>,
-    pub(crate) mix: &'a Mix,
-    pub(crate) answers: &'a Answers,
-    /// Properties that no two entities have in common.
-    pub(crate) identity: &'a [Part],
-}
-
-impl Given<'_> {
-    /// Entities written a second at the busiest time.
-    pub(crate) fn peak_rate(&self) -> f64 {
-        self.mix.written_per_day() * self.answers.growth / 86_400.0 * self.answers.peak_factor
-    }
-}
 
 /// A sum that is 0 and not -0 of nothing.
 fn sum(numbers: impl Iterator<Item = f64>) -> f64 {
@@ -151,13 +75,17 @@ pub(crate) fn predict(design: KeyDesign, given: &Given<'_>) -> Prediction {
     let lost = |write: &Write| write.per_day / write.group * lost_share(&design.partition, write);
     let transactions_lost = sum(given.mix.writes.iter().filter(|write| write.group > 1.0).map(lost));
     let tables = seconds.iter().filter(|second| second.is_table).count() as f64;
+    // Index tables are written with the table, and may be hotter.
+    let of_tables = seconds.iter().filter(|second| second.is_table);
+    let shares = of_tables.map(|second| hot_share(&second.partition, given.facts).share);
+    let hottest = shares.fold(hot.share, f64::max);
     let size_bytes = given.facts.sample.whole_count() * given.facts.sample.mean_size_bytes();
     let write_requests =
         sum(given.mix.writes.iter().map(|write| write_requests(&design.partition, write, tables)));
     let read_requests =
         sum(queries.iter().zip(&given.mix.queries).map(|(found, query)| found.requests * query.per_day));
     let mut prediction = Prediction {
-        rate_max: (PARTITION_RATE / hot.share.max(1e-9)).min(ACCOUNT_RATE),
+        rate_max: (PARTITION_RATE / hottest.max(1e-9)).min(ACCOUNT_RATE),
         duplicated_bytes: size_bytes * seconds.len() as f64,
         requests_per_day: read_requests + write_requests,
         design,

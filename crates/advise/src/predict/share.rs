@@ -6,7 +6,7 @@
 //! of which chance alone gives a variance of `m`, the largest is `m + (max - m) · (1 - m / v)`, or `m` if
 //! `v ≤ m`.
 
-/// Counts within so many standard deviations of the largest can't be told from it.
+/// Counts within so many standard deviations of the largest may be of partitions as large as it.
 const APART: f64 = 4.0;
 /// Standard deviations on each side of a 95 % interval.
 const Z_95: f64 = 1.96;

@@ -1,6 +1,6 @@
 //! What is wrong with a design, or with the entities under any.
 
-use super::{Given, Prediction};
+use super::prediction::{Given, Prediction, Warning};
 use crate::design::{Kind, Part};
 use crate::sample::{Sample, units};
 use std::collections::BTreeSet;
@@ -13,17 +13,6 @@ const PROPERTIES_MAX: usize = 252;
 const PROPERTIES_NEAR: usize = PROPERTIES_MAX * 9 / 10;
 /// Writes of a time that go to one partition by more than this share are appended.
 const APPENDED_SHARE: f64 = 0.5;
-/// Entities a second that the live service publishes as a partition's target.
-const PARTITION_RATE: f64 = 2_000.0;
-
-/// What is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// A design without it is better, whatever else it costs.
-    pub is_serious: bool,
-    /// In words.
-    pub text: String,
-}
 
 fn serious(text: impl Into<String>) -> Warning {
     Warning { is_serious: true, text: text.into() }
@@ -49,11 +38,11 @@ pub(super) fn of(prediction: &Prediction, given: &Given<'_>) -> Vec<Warning> {
             "append-only: PartitionKeys rise with time, so all writes go to the end of the table, to one server",
         ));
     }
-    let peak = given.peak_rate() * prediction.hot.share;
-    if peak > PARTITION_RATE {
+    let (peak, most) = (given.peak_rate(), prediction.rate_max);
+    if peak > most {
         warnings.push(serious(format!(
-            "hot: the most written partition takes {peak:.0} entities/s at the busiest time; the live service's target is \
-             {PARTITION_RATE:.0}"
+            "hot: {peak:.0} entities/s are written at the busiest time; the most written partition, of the table or an index \
+             table, lets {most:.0} through"
         )));
     }
     for part in design.partition.iter().chain(&design.row) {

@@ -1,6 +1,7 @@
 //! What a sample says of each property: its type, how many values it has, whether it can be a key.
 
 use super::{Sample, units};
+use crate::design::characters::is_bad;
 use crate::design::part::value_text;
 use std::collections::{BTreeMap, BTreeSet};
 use table::{EdmType, EdmValue};
@@ -119,9 +120,4 @@ pub(crate) fn number_of(value: &EdmValue) -> Option<f64> {
         EdmValue::DateTime(ticks) => Some(ticks.0 as f64 / 1e7),
         _ => None,
     }
-}
-
-/// Characters that keys can't hold.
-pub(crate) fn is_bad(character: char) -> bool {
-    matches!(character, '/' | '\\' | '#' | '?' | '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}')
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Arguments of `larimar advise`.
 #[derive(Debug, Args)]
 pub(crate) struct AdviseArguments {
-    /// The table: its entities are sampled, unless --sample names a file, and its lines of an access log are read
+    /// The table: its entities are sampled unless --sample is given, and its lines of an access log are read
     #[arg(value_name = "TABLE", required_unless_present = "sample")]
     pub(crate) table: Option<String>,
 

@@ -29,7 +29,7 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) pages: u64,
 
-    /// Entities of the table that are counted at most, 1,000 a request, to set the cost against its size; 0: none
+    /// Entities of the table that are counted at most, 1,000 a request, to know its size; 0: none
     #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
     pub(crate) count: u64,
 

@@ -107,13 +107,13 @@ enum Command {
     Table(TableCommand),
     /// Say what a filter makes a query read, run it, say what it cost, and how it would cost less
     ///
-    /// Rows read are those that this server counts; of other services it says what can be seen. Ends with 2 if
-    /// the filter can't be read, with a caret under the place.
+    /// Rows read are those that this server counts; of other services it says what can be seen. Ends with 2
+    /// if the filter can't be read, with a caret under the place.
     Explain(Box<ExplainArguments>),
-    /// Propose keys for entities, from a sample of them and what is done with them, and predict what each does
+    /// Propose keys for entities, from a sample of them and a mix of queries, and predict what each does
     ///
-    /// Three designs with the index tables and second rows that they need; with --emit the functions that make
-    /// the keys of one. The same input gives the same report.
+    /// Three designs with the index tables and second rows that they need; with --emit the functions that
+    /// make the keys of one. The same input gives the same report.
     Advise(Box<AdviseArguments>),
     /// Look at, copy and move the messages of queues of any endpoint
     #[command(subcommand)]

@@ -110,7 +110,7 @@ fn sample_plan(of: &AdviseArguments) -> Result<SamplePlan, Failure> {
                 settings: settings(&reach)?,
                 table: table.clone().unwrap_or_default(),
             };
-            (SampleSource::Table(place, within_connections(of.reach.connections)?), TABLE_SHARE)
+            (SampleSource::Table(Box::new(place), within_connections(of.reach.connections)?), TABLE_SHARE)
         }
     };
     let share = of.sample.draw.unwrap_or(usual);

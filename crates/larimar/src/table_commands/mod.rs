@@ -1,5 +1,5 @@
-//! `larimar table`, `queue`, `blob`, `explain` and `advise`: the thin end of crate `table_tools`: arguments, signals, files and
-//! the terminal.
+//! `larimar table`, `queue`, `blob`, `explain` and `advise`: the thin end of crates `table_tools` and
+//! `advise`: arguments, signals, files and the terminal.
 //!
 //! What always holds: whatever goes wrong is one line and exit code 2; the first signal ends the work and
 //! keeps what was done, the second ends the process at once, after which the same command goes on, too.

@@ -1,4 +1,5 @@
-//! What is done with the rows of a scan: counted, deleted, copied, compared, described; and a query explained.
+//! What is done with the rows of a scan: counted, deleted, copied, compared, described, sampled; and what a
+//! query costs.
 
 pub(crate) mod copy;
 pub(crate) mod count;

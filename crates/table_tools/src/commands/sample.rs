@@ -23,7 +23,7 @@ use storage_client::Entity;
 /// Where entities are.
 pub enum SampleSource {
     /// In a table, read by so many workers.
-    Table(TablePlace, usize),
+    Table(Box<TablePlace>, usize),
     /// In a file; keys that are absent or empty are taken as not designed yet.
     File(String, Format),
 }

@@ -91,7 +91,7 @@ enum Part {
     Stress(stress::StressArguments),
     /// Exports and imports of whole tables: entities a second.
     TableTools(table_tools::TableToolsArguments),
-    /// The design that `larimar advise` proposes beside the present one: whether it is better by as much as it says.
+    /// The design that `larimar advise` proposes beside the present one.
     Advise(advise::AdviseArguments),
 }
 

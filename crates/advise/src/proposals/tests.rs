@@ -2,7 +2,11 @@
 //! the whole set then shows.
 
 use super::*;
-use crate::design::key_of;
+use crate::design::{Part, Period, key_of};
+use crate::mix::{Query, parse_mix};
+use crate::predict::METHODS;
+use crate::report::report_text;
+use crate::sample::SampleEntity;
 use base::Ticks;
 use base::random::splitmix64;
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,7 +126,7 @@ fn each(set: &Set, seed: u64, mut see: impl FnMut(SampleEntity)) {
 fn sample_of(set: &Set, seed: u64) -> Sample {
     let (mut chance, mut entities) = (seed ^ 0x5eed, Vec::new());
     each(set, seed, |entity| {
-        if splitmix64(&mut chance) % 100 == 0 {
+        if splitmix64(&mut chance).is_multiple_of(100) {
             entities.push(entity);
         }
     });
