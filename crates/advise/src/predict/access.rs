@@ -20,6 +20,8 @@ pub(crate) struct Reach {
     pub class: PlanClass,
     /// Partitions, each by a query of its own; of scans those that are there.
     pub fan_out: f64,
+    /// Rows that are read, if that is known from the parts before the one that is not.
+    pub(crate) rows: Option<f64>,
     /// Whether RowKeys narrow the read to what is wanted.
     pub is_narrow: bool,
 }
@@ -31,12 +33,11 @@ pub(crate) fn reach(partition: &[Part], row: &[Part], query: &Query, facts: &Fac
         match tries(part, query, facts) {
             Some(count) => fan_out *= count,
             None if index > 0 && fan_out <= FAN_OUT_MAX => {
-                let there = facts.partitions_behind(partition, index);
-                return Reach {
-                    class: PlanClass::PartitionRange,
-                    fan_out: fan_out.max(there),
-                    is_narrow: false,
-                };
+                // All rows that have the known parts in common.
+                let rows = facts.partition_size(&partition[..index]) * fan_out;
+                let there = rows * facts.partition_count(partition) / facts.sample.whole_count();
+                let class = PlanClass::PartitionRange;
+                return Reach { class, fan_out: there.max(fan_out), rows: Some(rows), is_narrow: false };
             }
             None => return scan(partition, facts),
         }
@@ -53,11 +54,12 @@ pub(crate) fn reach(partition: &[Part], row: &[Part], query: &Query, facts: &Fac
         (false, true, false) => PlanClass::RowRange,
         (false, false, false) => PlanClass::PartitionScan,
     };
-    Reach { class, fan_out, is_narrow }
+    Reach { class, fan_out, rows: None, is_narrow }
 }
 
 fn scan(partition: &[Part], facts: &Facts<'_>) -> Reach {
-    Reach { class: PlanClass::TableScan, fan_out: facts.partition_count(partition), is_narrow: false }
+    let fan_out = facts.partition_count(partition);
+    Reach { class: PlanClass::TableScan, fan_out, rows: None, is_narrow: false }
 }
 
 /// How many texts of a part a client has to try; none if it can't know them.

@@ -59,12 +59,6 @@ impl<'a> Facts<'a> {
         (counts.len() as f64 + unseen).min(self.sample.whole_count())
     }
 
-    /// How many partitions share the first `known` parts, on the average of entities.
-    pub(crate) fn partitions_behind(&self, parts: &[Part], known: usize) -> f64 {
-        let (all, heads) = (self.partition_count(parts), self.partition_count(&parts[..known]));
-        (all / heads.max(1.0)).max(1.0)
-    }
-
     /// How many values a client can know of a property.
     pub(crate) fn enumerable(&self, name: &str) -> Option<f64> {
         let column = self.columns.get(name)?;

@@ -186,11 +186,12 @@ fn cost(
     given: &Given<'_>,
     second: Option<usize>,
 ) -> QueryPrediction {
-    let Reach { class, fan_out, is_narrow } = reached;
+    let Reach { class, fan_out, rows, is_narrow } = reached;
     let whole = given.facts.sample.whole_count();
     let rows_wanted = given.facts.wanted(query).min(whole);
     let rows_read = match class {
         PlanClass::TableScan => whole,
+        PlanClass::PartitionRange => rows.unwrap_or(whole).clamp(rows_wanted, whole),
         _ if is_narrow => rows_wanted,
         _ => (given.facts.partition_size(partition) * fan_out).min(whole).max(rows_wanted),
     };

@@ -145,6 +145,16 @@ fn is_near(predicted: f64, shown: f64) -> bool {
     (predicted / shown - 1.0).abs() <= 0.1
 }
 
+/// Pages of the entities that have a PartitionKey's first part in common, on the average over entities.
+fn pages_behind(partitions: &BTreeMap<String, u64>) -> f64 {
+    let mut heads: BTreeMap<&str, u64> = BTreeMap::new();
+    for (key, count) in partitions {
+        *heads.entry(key.split('|').next().unwrap_or_default()).or_default() += count;
+    }
+    let weighted = heads.values().map(|count| *count as f64 * (*count as f64 / 1000.0).ceil());
+    weighted.sum::<f64>() / ENTITIES as f64
+}
+
 /// Periods that windows of this length touch, on the average over windows within the data.
 fn periods_touched(set: &Set, period: Period, length_s: f64, random: &mut u64) -> f64 {
     const WINDOWS: u64 = 2000;
@@ -219,6 +229,7 @@ fn check_set(set: &Set, seed: u64) {
             let (predicted, is) = match found.class {
                 // A scan goes through pages, however many partitions there are.
                 PlanClass::TableScan => (found.requests, (ENTITIES as f64 / 1000.0).ceil()),
+                PlanClass::PartitionRange => (found.requests, pages_behind(&of.partitions)),
                 _ => (found.fan_out, fan_out_shown(set, seed, parts, &of.texts, query)),
             };
             assert!(
