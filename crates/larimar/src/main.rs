@@ -163,6 +163,8 @@ fn run_chore(chore: Chore) -> Result<ExitCode, Failure> {
         Chore::Table(command) => table_commands::table(&command),
         Chore::Blob(command) => table_commands::blobs::blob(&command),
         Chore::Queue(command) => table_commands::queues::queue(&command),
+        Chore::Advise(arguments) => table_commands::advise::run(&arguments),
+        Chore::Explain(arguments) => table_commands::explain::explain(&arguments),
         Chore::Config(_) => {
             let written = command::print_example(&mut out);
             printed(written.map_err(|error| Failure::of_work(&error)))

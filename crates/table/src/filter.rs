@@ -15,11 +15,13 @@ mod expression;
 mod key_ranges;
 mod lexer;
 mod parser;
+mod plan;
 mod predicate;
 
 pub use bounds::{FILTER_BYTES_MAX, FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX};
 pub use error::FilterError;
 pub(crate) use key_ranges::KeyRanges;
+pub use plan::{FilterPlan, KeyBounds, PlanClass, PlannedComparison, PlannedRange};
 pub(crate) use predicate::{EntityRow, Scratch, TableNameRow};
 
 use crate::limits::TABLE_NAME_LEN_MAX;

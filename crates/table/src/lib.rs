@@ -25,7 +25,10 @@ pub use edm::{EdmType, EdmValue, EdmValueRef};
 pub use entities::entity::{Entity, EntityRef, Properties, PropertyIterator};
 pub use entities::entity_group::{EntityOperation, EntityVerb};
 pub use error::{GroupError, KeyColumn, TableError};
-pub use filter::{FILTER_BYTES_MAX, FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX, Filter, FilterError};
+pub use filter::{
+    FILTER_BYTES_MAX, FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX, Filter, FilterError, FilterPlan, KeyBounds,
+    PlanClass, PlannedComparison, PlannedRange,
+};
 pub use name::{check_property_name, check_table_name};
 pub use partition::PartitionError;
 pub use queries::entity_page::{EntityPage, EntityToken};

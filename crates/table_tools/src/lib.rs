@@ -31,6 +31,8 @@ pub use commands::copy::{Copied, CopyPlan, copy};
 pub use commands::count::count;
 pub use commands::delete::delete;
 pub use commands::diff::{Difference, Differences, diff};
+pub use commands::explain::{PageCost, QueryCost, QueryRun, TableSize, explain};
+pub use commands::sample::{Drawn, SamplePlan, SampleSource, sample};
 pub use commands::schema::{Beyond, PropertySchema, Schema, schema};
 pub use environment::{Progress, Rest, Stop, ToolEnvironment};
 pub use error::ToolError;

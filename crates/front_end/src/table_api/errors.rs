@@ -51,10 +51,10 @@ pub(crate) const TOO_MANY_OPERATIONS: &str =
 /// A filter that can't be read or is not served.
 pub(crate) fn from_filter(error: FilterError) -> ApiError {
     match error {
-        FilterError::NotImplemented => ErrorCode::NotImplemented.into(),
+        FilterError::NotImplemented { .. } => ErrorCode::NotImplemented.into(),
         FilterError::Syntax { .. }
-        | FilterError::Literal(_)
-        | FilterError::Null(_)
+        | FilterError::Literal { .. }
+        | FilterError::Null { .. }
         | FilterError::TooComplex(_) => ApiError::with_message(ErrorCode::InvalidInput, error.to_string()),
     }
 }

@@ -1,8 +1,10 @@
 //! The command line as typed, with its help texts. `configuration` checks what it means.
 
 pub(crate) mod admin_arguments;
+pub(crate) mod advise_arguments;
 pub(crate) mod blob_arguments;
 pub(crate) mod byte_size;
+pub(crate) mod explain_arguments;
 pub(crate) mod queue_arguments;
 pub(crate) mod sas_arguments;
 pub(crate) mod shard_arguments;
@@ -14,8 +16,10 @@ pub(crate) mod stress_arguments;
 pub(crate) mod table_arguments;
 
 use crate::arguments::admin_arguments::AdminArguments;
+use crate::arguments::advise_arguments::AdviseArguments;
 use crate::arguments::blob_arguments::BlobCommand;
 use crate::arguments::byte_size::parse_byte_size;
+use crate::arguments::explain_arguments::ExplainArguments;
 use crate::arguments::queue_arguments::QueueCommand;
 use crate::arguments::sas_arguments::SasArguments;
 use crate::arguments::shard_arguments::ShardCommand;
@@ -103,6 +107,16 @@ enum Command {
     /// Export, import, copy, count, compare, delete and describe the entities of tables of any endpoint
     #[command(subcommand)]
     Table(TableCommand),
+    /// Say what a filter makes a query read, run it, say what it cost, and how it would cost less
+    ///
+    /// Rows read are those that this server counts; of other services it says what can be seen. Ends with 2
+    /// if the filter can't be read, with a caret under the place.
+    Explain(Box<ExplainArguments>),
+    /// Propose keys for entities, from a sample of them and a mix of queries, and predict what each does
+    ///
+    /// Three designs with the index tables and second rows that they need; with --emit the functions that
+    /// make the keys of one. The same input gives the same report.
+    Advise(Box<AdviseArguments>),
     /// Look at, copy and move the messages of queues of any endpoint
     #[command(subcommand)]
     Queue(QueueCommand),
@@ -188,6 +202,8 @@ pub(crate) enum Chore {
     Shard(ShardCommand),
     Stress(Box<StressArguments>),
     Table(TableCommand),
+    Explain(Box<ExplainArguments>),
+    Advise(Box<AdviseArguments>),
     Queue(QueueCommand),
     Blob(BlobCommand),
     Completions(CompletionsArguments),
@@ -221,6 +237,8 @@ impl Arguments {
             Some(Command::Table(command)) => Chore::Table(command),
             Some(Command::Blob(command)) => Chore::Blob(command),
             Some(Command::Queue(command)) => Chore::Queue(command),
+            Some(Command::Explain(arguments)) => Chore::Explain(arguments),
+            Some(Command::Advise(arguments)) => Chore::Advise(arguments),
             Some(Command::Completions(completions)) => Chore::Completions(completions),
             Some(Command::Man(man)) => Chore::Man(man),
             None => Chore::Serve(Box::new(self.serve)),

@@ -1,10 +1,12 @@
-//! `larimar table`, `queue` and `blob`: the thin end of crate `table_tools`: arguments, signals, files and
-//! the terminal.
+//! `larimar table`, `queue`, `blob`, `explain` and `advise`: the thin end of crates `table_tools` and
+//! `advise`: arguments, signals, files and the terminal.
 //!
 //! What always holds: whatever goes wrong is one line and exit code 2; the first signal ends the work and
 //! keeps what was done, the second ends the process at once, after which the same command goes on, too.
 
+pub(crate) mod advise;
 pub(crate) mod blobs;
+pub(crate) mod explain;
 pub(crate) mod queues;
 mod report;
 mod settings;
@@ -48,7 +50,7 @@ pub(crate) fn table(command: &TableCommand) -> Result<ExitCode, Failure> {
     })
 }
 
-fn in_runtime(work: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+fn in_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::of_work(&error))?;
     let ended = runtime.block_on(work);

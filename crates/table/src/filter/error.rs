@@ -12,15 +12,41 @@ pub enum FilterError {
         text: String,
     },
     /// A literal that its type can't hold: 400 `InvalidInput`.
-    #[error("{0}")]
-    Literal(String),
+    #[error("{message}")]
+    Literal {
+        /// Where the literal begins, in UTF-16 units from 0.
+        position: usize,
+        /// What is sent.
+        message: String,
+    },
     /// `null` beside an operator: 400 `InvalidInput`.
-    #[error("{0}")]
-    Null(String),
+    #[error("{message}")]
+    Null {
+        /// Where the operator is, in UTF-16 units from 0.
+        position: usize,
+        /// What is sent.
+        message: String,
+    },
     /// Longer, deeper or with more comparisons than is served: 400 `InvalidInput`.
     #[error("{0}")]
     TooComplex(String),
     /// Readable, but not served (property against property and the like): 501 `NotImplemented`.
     #[error("The requested operation is not implemented on the specified resource.")]
-    NotImplemented,
+    NotImplemented {
+        /// Where the operator is, in UTF-16 units from 0.
+        position: usize,
+    },
+}
+
+impl FilterError {
+    /// Where the filter can't be read, in UTF-16 units from 0; none if it is too long or too deep as a whole.
+    pub fn position(&self) -> Option<usize> {
+        match self {
+            FilterError::Syntax { position, .. }
+            | FilterError::Literal { position, .. }
+            | FilterError::Null { position, .. }
+            | FilterError::NotImplemented { position } => Some(*position),
+            FilterError::TooComplex(_) => None,
+        }
+    }
 }

@@ -30,17 +30,19 @@ pub(crate) struct KeyRanges {
     boxes: Vec<KeyBox>,
 }
 
+/// Rows between keys of both columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct KeyBox {
-    partition: Interval,
-    row: Interval,
+pub(super) struct KeyBox {
+    pub(super) partition: Interval,
+    pub(super) row: Interval,
 }
 
+/// Encoded keys of one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Interval {
-    low: Vec<u8>,
+pub(super) struct Interval {
+    pub(super) low: Vec<u8>,
     /// Exclusive; `None`: no bound.
-    high: Option<Vec<u8>>,
+    pub(super) high: Option<Vec<u8>>,
 }
 
 impl Interval {
@@ -72,11 +74,11 @@ impl Interval {
     }
 
     /// Whether it holds one text only.
-    fn is_point(&self) -> bool {
+    pub(super) fn is_point(&self) -> bool {
         is_text(&self.low) && self.high.as_ref().is_some_and(|high| *high == after(&self.low))
     }
 
-    fn has_bound(&self) -> bool {
+    pub(super) fn has_bound(&self) -> bool {
         self.low.as_slice() > LEAST || self.high.is_some()
     }
 }
@@ -111,7 +113,7 @@ impl KeyBox {
         KeyBox { partition: self.partition.hull(other.partition), row: self.row.hull(other.row) }
     }
 
-    fn class(&self) -> QueryClass {
+    pub(super) fn class(&self) -> QueryClass {
         match (self.partition.is_point(), self.row.is_point()) {
             (true, true) => QueryClass::Point,
             (true, false) => QueryClass::RowRange,
@@ -158,6 +160,11 @@ impl KeyRanges {
     /// The rows that a predicate can match.
     pub(crate) fn derive(predicate: &Predicate) -> Self {
         KeyRanges { boxes: derive(&predicate.root, false) }
+    }
+
+    /// The boxes, in no order.
+    pub(super) fn boxes(&self) -> &[KeyBox] {
+        &self.boxes
     }
 
     /// How much of a table has to be read.

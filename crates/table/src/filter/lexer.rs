@@ -54,7 +54,8 @@ impl<'a> Lexer<'a> {
         FilterError::Syntax { position: self.position(at), text: self.text.to_owned() }
     }
 
-    fn position(&self, at: usize) -> usize {
+    /// A byte offset in UTF-16 units.
+    pub(crate) fn position(&self, at: usize) -> usize {
         self.text.get(..at).map_or(at, |before| before.encode_utf16().count())
     }
 
@@ -162,10 +163,9 @@ impl<'a> Lexer<'a> {
         let name = edm_type.name();
         let literal = self.text.get(start..self.at).unwrap_or_default();
         let position = self.position(start);
-        FilterError::Literal(format!(
-            "Unrecognized '{name}' literal '{literal}' at '{position}' in '{}'.",
-            self.text
-        ))
+        let message =
+            format!("Unrecognized '{name}' literal '{literal}' at '{position}' in '{}'.", self.text);
+        FilterError::Literal { position, message }
     }
 
     fn number(&mut self) -> Result<EdmValue, FilterError> {

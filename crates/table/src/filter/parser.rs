@@ -49,8 +49,8 @@ struct Frame<'a> {
     all: Vec<Expression>,
     /// How many `not` stand before the present term.
     negations: usize,
-    /// Left side and operator of a comparison whose right side is to come.
-    left: Option<(Part<'a>, Operator)>,
+    /// Left side and operator of a comparison whose right side is to come, and the operator's byte offset.
+    left: Option<(Part<'a>, Operator, usize)>,
 }
 
 /// A part of a filter that is not yet known to be a side of a comparison or an expression of its own. The
@@ -135,9 +135,11 @@ impl<'a> Parser<'a> {
     /// frame is complete, and is returned as one part.
     fn follow(&mut self, part: Part<'a>, open: &mut Frame<'a>) -> Result<Option<Part<'a>>, FilterError> {
         let part = match (open.left.take(), &self.token) {
-            (Some((left, operator)), _) => self.compare(left, operator, part).map(Part::Expression)?,
+            (Some((left, operator, at)), _) => {
+                self.compare(left, (operator, at), part).map(Part::Expression)?
+            }
             (None, Token::Operator(operator)) => {
-                open.left = Some((part, *operator));
+                open.left = Some((part, *operator, self.at));
                 self.take()?;
                 return Ok(None);
             }
@@ -173,13 +175,12 @@ impl<'a> Parser<'a> {
     fn compare(
         &mut self,
         left: Part<'a>,
-        operator: Operator,
+        (operator, at): (Operator, usize),
         right: Part<'a>,
     ) -> Result<Expression, FilterError> {
+        let position = || self.lexer.position(at);
         let (property, operator, constant) = match (left, right) {
-            (Part::Null(_), _) | (_, Part::Null(_)) => {
-                return Err(null_comparison(operator));
-            }
+            (Part::Null(_), _) | (_, Part::Null(_)) => return Err(null_comparison(operator, position())),
             (Part::Property(property), Part::Literal(constant, _)) => (property, operator, constant),
             (Part::Literal(constant, _), Part::Property(property)) => {
                 (property, operator.swapped(), constant)
@@ -190,7 +191,7 @@ impl<'a> Parser<'a> {
             (Part::EarlyDateTime(_), Part::Property(property)) => {
                 return self.comparison_with_early(property, operator.swapped());
             }
-            _ => return Err(FilterError::NotImplemented),
+            _ => return Err(FilterError::NotImplemented { position: position() }),
         };
         self.comparison_of(property, operator, constant)
     }
@@ -245,12 +246,13 @@ fn too_complex(what: &str) -> FilterError {
     FilterError::TooComplex(format!("The filter is too complex: {what}."))
 }
 
-fn null_comparison(operator: Operator) -> FilterError {
-    FilterError::Null(match operator {
+fn null_comparison(operator: Operator, position: usize) -> FilterError {
+    let message = match operator {
         Operator::Equal | Operator::NotEqual => "One of the request inputs is not valid.".to_owned(),
         _ => format!(
             "The operator '{}' is not supported for the 'null' literal; only equality checks are supported.",
             operator.name()
         ),
-    })
+    };
+    FilterError::Null { position, message }
 }

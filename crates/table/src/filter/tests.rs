@@ -4,6 +4,7 @@
 mod accepted;
 mod key_ranges;
 mod model;
+mod plan;
 mod refused;
 
 use super::expression::Expression;

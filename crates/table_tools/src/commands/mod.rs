@@ -1,9 +1,12 @@
-//! What is done with the rows of a scan: counted, deleted, copied, compared, described.
+//! What is done with the rows of a scan: counted, deleted, copied, compared, described, sampled; and what a
+//! query costs.
 
 pub(crate) mod copy;
 pub(crate) mod count;
 pub(crate) mod delete;
 pub(crate) mod diff;
+pub(crate) mod explain;
+pub(crate) mod sample;
 pub(crate) mod schema;
 
 use crate::environment::ToolEnvironment;

@@ -4,6 +4,7 @@
 //! byte the same requests (but for the `Host` header) and answer with bodies of the same size; what differs
 //! is the work.
 
+mod advise;
 pub(crate) mod bare_server;
 mod blobs;
 mod churn;
@@ -90,6 +91,8 @@ enum Part {
     Stress(stress::StressArguments),
     /// Exports and imports of whole tables: entities a second.
     TableTools(table_tools::TableToolsArguments),
+    /// The design that `larimar advise` proposes beside the present one.
+    Advise(advise::AdviseArguments),
 }
 
 impl BenchArguments {
@@ -115,7 +118,8 @@ pub(crate) fn smoke(bin: &Path) -> Outcome<()> {
     blobs::run(&blobs::BlobArguments::smoke(bin.to_path_buf()))?;
     churn::run(&churn::ChurnArguments::smoke(bin.to_path_buf()))?;
     stress::run(&stress::StressArguments::smoke(bin.to_path_buf()))?;
-    table_tools::run(&table_tools::TableToolsArguments::smoke(bin.to_path_buf()))
+    table_tools::run(&table_tools::TableToolsArguments::smoke(bin.to_path_buf()))?;
+    advise::run(&advise::AdviseArguments::smoke(bin.to_path_buf()))
 }
 
 pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
@@ -131,6 +135,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
         Some(Part::Routes) => routes::run(),
         Some(Part::Stress(stress)) => stress::run(stress),
         Some(Part::TableTools(tools)) => table_tools::run(tools),
+        Some(Part::Advise(advise)) => advise::run(advise),
         None => run_server(arguments),
     }
 }

@@ -26,6 +26,7 @@ pub(crate) fn run(binary: &Path, python: &Path) -> Outcome<()> {
         programs::finish(command.env("AZURE_STORAGE_CONNECTION_STRING", &connection_string))
     };
     finish(Command::new(python).arg(examples.join("python/entities.py")))?;
+    finish(Command::new(python).arg(examples.join("python/partitions.py")))?;
     finish(Command::new(python).arg(examples.join("application/orders.py")))?;
     // Node looks for packages beside the file: those that the tests of clients have anyway.
     let javascript = scratch.path().join("javascript");

@@ -62,7 +62,7 @@ fn literals_that_their_type_cannot_hold() {
         ("A eq datetime'9999-12-31T23:59:59-00:01'", "Edm.DateTime"),
     ] {
         match Filter::parse(text) {
-            Err(FilterError::Literal(message)) => assert!(message.contains(edm_type), "{message}"),
+            Err(FilterError::Literal { message, .. }) => assert!(message.contains(edm_type), "{message}"),
             other => panic!("{text}: {other:?}"),
         }
     }
@@ -71,7 +71,7 @@ fn literals_that_their_type_cannot_hold() {
 #[test]
 fn null_is_only_an_error() {
     for text in ["A eq null", "null ne A", "null eq null", "null eq 5"] {
-        assert!(matches!(Filter::parse(text), Err(FilterError::Null(_))), "{text}");
+        assert!(matches!(Filter::parse(text), Err(FilterError::Null { .. })), "{text}");
     }
     let error = Filter::parse("A lt null").unwrap_err();
     assert_eq!(
@@ -91,8 +91,23 @@ fn what_is_readable_but_not_served() {
         "A eq (B eq 1)",
         "true eq true",
     ] {
-        assert_eq!(Filter::parse(text).unwrap_err(), FilterError::NotImplemented, "{text}");
+        assert!(matches!(Filter::parse(text), Err(FilterError::NotImplemented { .. })), "{text}");
     }
+}
+
+/// A caret under the place needs one, whatever is wrong.
+#[test]
+fn each_mistake_has_a_place() {
+    for (text, position) in [
+        ("A eq B", 2),
+        ("'\u{1f600}' eq A and A eq B", 16),
+        ("A lt null", 2),
+        ("A eq 1 and A eq 2147483648", 16),
+        ("A eqq 1", 2),
+    ] {
+        assert_eq!(Filter::parse(text).unwrap_err().position(), Some(position), "{text}");
+    }
+    assert_eq!(Filter::parse(&"(".repeat(FILTER_DEPTH_MAX + 1)).unwrap_err().position(), None);
 }
 
 #[test]
