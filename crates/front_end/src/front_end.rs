@@ -111,7 +111,8 @@ impl Connections {
     }
 }
 
-/// The HTTP side of a process that does not serve: each request is told so, and to try again.
+/// The HTTP side of a process that does not serve: each request gets that as its answer, and
+/// may be tried again.
 pub struct StandByFrontEnd {
     blob: Arc<StandBy<BlobApi>>,
     table: Arc<StandBy<TableApi>>,

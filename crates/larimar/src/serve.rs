@@ -3,7 +3,7 @@
 
 use crate::access_log::{self, AccessLogs};
 use crate::admin::{AdminError, AdminSide, Handles, Layers, Readiness};
-use crate::arguments::{OauthMode, VERSION};
+use crate::arguments::VERSION;
 use crate::configuration::is_loopback;
 use crate::configuration::memory_shares::limits_for;
 use crate::configuration::stamp::StampConfiguration;
@@ -11,97 +11,28 @@ use crate::configuration::{
     ADMIN_PORT_FLAG, BLOB_PORT_FLAG, Configuration, QUEUE_PORT_FLAG, Storage, TABLE_PORT_FLAG,
 };
 use crate::data_folder;
-use crate::memory_guard::MemoryGuard;
 use crate::open_files::choose_connections_max;
 use crate::output::report::{self, Addresses, StartSas};
-use crate::passed_sockets::{PassedError, PassedSockets};
+use crate::over_ranges::{front_end, memory_guard, services, stopped};
+use crate::passed_sockets::PassedSockets;
+use crate::serve_error::{ServeError, of_partition, of_stream};
 use crate::service_manager;
 use crate::settings::reload::{Live, Reload};
-use crate::stamp::{self, Process, StampFailure};
+use crate::stamp::{self, Process};
 use crate::start_progress::StartProgress;
 use base::Environment;
 use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
-use blob::BlobService;
-use front_end::{FrontEnd, FrontEndSettings, Limits, Services};
-use partition::{PartitionError, PartitionSettings, Partitions};
-use queue::QueueService;
+use front_end::Limits;
+use partition::{PartitionSettings, Partitions};
 use std::convert::Infallible;
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
-use stream::{StreamError, StreamSettings, Streams};
-use table::TableService;
+use stream::{StreamSettings, Streams};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-
-/// Why the server could not start or go on.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ServeError {
-    #[error("the operating system refuses the server's threads: {0}")]
-    Runtime(std::io::Error),
-    #[error("can't listen on {address}: {error}{}", advice(flag, *address, error))]
-    Listen { flag: &'static str, address: SocketAddr, error: std::io::Error },
-    #[error(transparent)]
-    Passed(#[from] PassedError),
-    #[error(transparent)]
-    Folder(#[from] data_folder::FolderError),
-    #[error("--data {storage}: {error}")]
-    Unusable { storage: Storage, error: StreamError },
-    #[error(
-        "{storage}: the disk is full; make room on it ({NEW_FOLDER_SIZE_MIB} MiB for a new data folder, some MiB for one that is there)"
-    )]
-    NoRoom { storage: Storage },
-    #[error("{storage}: {error}")]
-    Stream { storage: Storage, error: StreamError },
-    #[error("{storage}: {error}")]
-    Partition { storage: Storage, error: PartitionError },
-    #[error("{0}")]
-    ReadyFile(String),
-    #[error("--access-log {file}: {error}; give a file in a folder that is there, or - for standard output")]
-    AccessLog { file: String, error: std::io::Error },
-    #[error("signals can't be received: {0}")]
-    Signal(std::io::Error),
-    #[error(transparent)]
-    Stamp(#[from] StampFailure),
-}
-
-/// What a new data folder takes, the journal first of all; see `docs/settings.md`.
-const NEW_FOLDER_SIZE_MIB: u64 = 200;
-
-/// What helps against an address that can't be listened on.
-fn advice(flag: &str, address: SocketAddr, error: &std::io::Error) -> String {
-    let port = address.port();
-    match error.kind() {
-        ErrorKind::AddrInUse => {
-            format!("; is another server running there? Choose another port with {flag} (not {port})")
-        }
-        ErrorKind::AddrNotAvailable => {
-            "; this machine has no such address, give one that it has with --host".to_owned()
-        }
-        ErrorKind::PermissionDenied => {
-            format!("; the system keeps this port from you, choose one of 1024 and above with {flag}")
-        }
-        _ => String::new(),
-    }
-}
-
-fn of_stream(storage: Storage, error: StreamError) -> ServeError {
-    match error {
-        StreamError::DiskFull => ServeError::NoRoom { storage },
-        StreamError::Folder(_) => ServeError::Unusable { storage, error },
-        _ => ServeError::Stream { storage, error },
-    }
-}
-
-fn of_partition(storage: Storage, error: PartitionError) -> ServeError {
-    match error {
-        PartitionError::DiskFull => ServeError::NoRoom { storage },
-        _ => ServeError::Partition { storage, error },
-    }
-}
 
 /// Runs the server until SIGTERM or Ctrl-C. SIGHUP has `reload` read its file again.
 pub(crate) fn serve(configuration: Configuration, reload: Reload) -> Result<(), ServeError> {
@@ -127,18 +58,7 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
     let storage = || configuration.storage.clone();
     let stream_failed = |error| of_stream(storage(), error);
     let partition_failed = |error| of_partition(storage(), error);
-    let (mut env, _lock) = match &configuration.storage {
-        Storage::Memory | Storage::Stamp(_) => {
-            (base::system::environment_on(Arc::new(MemoryDisk::new())), None)
-        }
-        Storage::Folder(path) => {
-            data_folder::create(path)?;
-            let env = base::system::environment(path);
-            Streams::check_folder(&env).await.map_err(stream_failed)?;
-            let lock = data_folder::lock(path)?;
-            (env, Some(lock))
-        }
-    };
+    let (mut env, _lock) = environment(&configuration).await?;
     check_access_log(&configuration)?;
     // Not before the ports and the folder are this server's: it may be the ready file of the one that has
     // them.
@@ -286,6 +206,25 @@ async fn serve_stamp(
     ended
 }
 
+/// What the process is given, and the lock of its data folder.
+async fn environment(
+    configuration: &Configuration,
+) -> Result<(Environment, Option<data_folder::FolderLock>), ServeError> {
+    match &configuration.storage {
+        Storage::Memory | Storage::Stamp(_) => {
+            Ok((base::system::environment_on(Arc::new(MemoryDisk::new())), None))
+        }
+        Storage::Folder(path) => {
+            data_folder::create(path)?;
+            let env = base::system::environment(path);
+            let failed = |error| of_stream(configuration.storage.clone(), error);
+            Streams::check_folder(&env).await.map_err(failed)?;
+            let lock = data_folder::lock(path)?;
+            Ok((env, Some(lock)))
+        }
+    }
+}
+
 /// Says where the server listens, on standard output and in the ready file.
 fn say_started(
     configuration: &Configuration,
@@ -301,30 +240,6 @@ fn say_started(
     }
 }
 
-/// The services over the ranges, with what they do in the background.
-pub(crate) fn services(
-    configuration: &Configuration,
-    env: &Environment,
-    partitions: &Arc<Partitions>,
-) -> Services {
-    let queues = QueueService::new(partitions.clone(), env.clock.clone(), env.random.clone());
-    let services = Services {
-        blob: Arc::new(BlobService::new(
-            partitions.clone(),
-            env.clock.clone(),
-            configuration.versioned.clone(),
-        )),
-        table: Arc::new(TableService::new(partitions.clone(), env.clock.clone())),
-        queue: Arc::new(queues),
-    };
-    services.queue.start_sweeping(&*env.spawner);
-    services.blob.start_sweeping(&*env.spawner);
-    services.blob.start_retiring(&*env.spawner);
-    services.table.start_retiring(&*env.spawner);
-    services.queue.start_retiring(&*env.spawner);
-    services
-}
-
 /// The settings of the lower layers, with the sizes that suit the disk.
 async fn sized(configuration: &Configuration, env: &Environment) -> (StreamSettings, PartitionSettings) {
     let (streams, partitions) = (configuration.streams.clone(), configuration.partitions.clone());
@@ -335,20 +250,6 @@ async fn sized(configuration: &Configuration, env: &Environment) -> (StreamSetti
     let streams = streams.for_disk(env.disk.total_bytes().await.unwrap_or(u64::MAX / 2));
     let flush_size_bytes_max = streams.flush_size_bytes_max;
     (streams, partitions.with_flushes_of(flush_size_bytes_max))
-}
-
-/// What keeps the process's memory within the budget. In memory what is stored has no bound.
-pub(crate) fn memory_guard(
-    configuration: &Configuration,
-    env: &Environment,
-    partitions: &Arc<Partitions>,
-) -> MemoryGuard {
-    let settings = &configuration.partitions;
-    let budget_bytes = match &configuration.storage {
-        Storage::Memory => u64::MAX,
-        Storage::Folder(_) | Storage::Stamp(_) => settings.memory_budget_size_bytes(),
-    };
-    MemoryGuard::new(partitions, env.clock.clone(), budget_bytes, settings.cache_size_bytes_max)
 }
 
 /// Once the data folder is there, which it may lie in, and before there are requests.
@@ -442,39 +343,6 @@ fn limits() -> Limits {
     Limits { connections_max, ..wanted }
 }
 
-pub(crate) fn front_end(
-    configuration: &Configuration,
-    services: Services,
-    env: &Environment,
-    limits: Limits,
-    logs: &AccessLogs,
-) -> FrontEnd {
-    let settings = front_end_settings(configuration, env, limits, logs);
-    FrontEnd::new(settings, services, env.clock.clone(), env.random.clone(), env.spawner.clone())
-}
-
-pub(crate) fn front_end_settings(
-    configuration: &Configuration,
-    env: &Environment,
-    limits: Limits,
-    logs: &AccessLogs,
-) -> FrontEndSettings {
-    FrontEndSettings {
-        limits,
-        takes_customer_keys: configuration.development.takes_customer_keys,
-        tls: configuration.tls.as_ref().map(|certificate| certificate.identity.clone()),
-        bearer: configuration.development.oauth.map(OauthMode::authority),
-        metrics: env.metrics.clone(),
-        access: logs.recorder(),
-        simulation: configuration
-            .development
-            .simulated
-            .as_ref()
-            .map(|simulated| simulated.simulation.clone()),
-        ..FrontEndSettings::new(configuration.accounts.clone())
-    }
-}
-
 /// The signals that have files read again, if there are such files.
 fn hangups(configuration: &Configuration, reload: &Reload) -> Result<Option<Signal>, ServeError> {
     let has_rules =
@@ -521,9 +389,4 @@ fn stop_on_signals() -> Result<watch::Receiver<bool>, ServeError> {
         }
     });
     Ok(receiver)
-}
-
-pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
-    // The sender lives as long as the runtime.
-    let _ = stop.wait_for(|stopping| *stopping).await;
 }

@@ -243,10 +243,10 @@ mod tests {
         assert_eq!(checked(present, present), Ok(Folder::Ready { damaged: None }));
         for version in 1..6 {
             let older = format!("larimar data folder, format {version}\n");
-            let expected = Ok(Folder::Older { version });
-            assert_eq!(checked(Some(&older), None), expected);
-            assert_eq!(checked(Some(&older), present), expected, "it was being raised");
-            assert!(!expected.unwrap().is_kept_twice());
+            let expected = Folder::Older { version };
+            assert_eq!(checked(Some(&older), None), Ok(expected));
+            assert_eq!(checked(Some(&older), present), Ok(expected), "it was being raised");
+            assert!(!expected.is_kept_twice());
         }
         let older = format_text(6);
         assert_eq!(checked(Some(&older), Some(&older)), Ok(Folder::Older { version: 6 }));

@@ -13,7 +13,8 @@
 use crate::error::StreamError;
 use crate::ids::{ExtentId, Location, StreamName};
 use crate::owner::{Incarnation, Owner};
-use crate::streams::{StreamChange, StreamStat};
+use crate::streams::change::StreamChange;
+use crate::streams::stat::StreamStat;
 use base::BoxFuture;
 use bytes::Bytes;
 

@@ -1,12 +1,13 @@
 //! All streams of a stamp, as upper layers see them: those of a data folder, or those that somebody above
 //! this crate keeps (see [`StreamLayer`]).
 
-mod change;
-mod replay;
+pub(crate) mod change;
+pub(crate) mod replay;
+pub(crate) mod stat;
 
 pub use change::StreamChange;
-pub(crate) use replay::LocalReplay;
 pub use replay::Replay;
+pub use stat::StreamStat;
 
 use crate::error::StreamError;
 use crate::folder;
@@ -34,13 +35,6 @@ enum Layer {
     Local(LocalStreams),
     /// The stores of a stamp of several processes.
     Stamp(Arc<dyn StreamLayer>),
-}
-
-/// What is known about a stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StreamStat {
-    /// Its extents in order, with their lengths in bytes.
-    pub extents: Vec<(ExtentId, u64)>,
 }
 
 /// The same method of whichever layer there is.

@@ -3,7 +3,7 @@
 //! What always holds: it is ready only while requests of every kind are admitted. A full disk, on which reads
 //! and deletions go on, is a reason; so is a start that has not ended, and a stop that has begun.
 
-use crate::stamp::Waiting;
+use crate::stamp::stand_by::Waiting;
 use base::Disk;
 use parking_lot::Mutex;
 use partition::Partitions;

@@ -27,8 +27,8 @@ pub(crate) struct StampArguments {
     #[arg(long, requires = "stamp")]
     pub(crate) store_path_style: bool,
 
-    /// Certificates that the object store is trusted by, in PEM form. Without it AWS_CA_BUNDLE, and then those
-    /// of the system
+    /// Certificates that the object store is trusted by, in PEM form. Without it AWS_CA_BUNDLE, and then
+    /// those of the system
     #[arg(long, value_name = "FILE", requires = "stamp")]
     pub(crate) store_ca_file: Option<String>,
 

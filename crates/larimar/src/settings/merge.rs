@@ -1,9 +1,9 @@
 //! Which value of each setting holds: that of its flag, else of its variable, else of the file, else the
 //! default.
 //!
-//! Two kinds are taken as one: `data`, `in_memory` and `stamp` exclude each other, and accounts of a higher source
-//! replace those of a lower one, from whichever of `accounts` and `accounts_file`: keys that a file has left
-//! behind must not open what a flag was to guard.
+//! Two kinds are taken as one: `data`, `in_memory` and `stamp` exclude each other, and accounts of a higher
+//! source replace those of a lower one, from whichever of `accounts` and `accounts_file`: keys that a file
+//! has left behind must not open what a flag was to guard.
 //!
 //! A variable that a setting's flag would have, but the setting has not, is a mistake. Addresses that
 //! Kubernetes puts into variables with the names of ports are left alone.

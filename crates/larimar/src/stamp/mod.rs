@@ -1,5 +1,5 @@
-//! One of the processes of a stamp: it stands by until nobody serves the stamp, serves it, and stands by again
-//! once its lease has ended.
+//! One of the processes of a stamp: it stands by until nobody serves the stamp, serves it, and stands by
+//! again once its lease has ended.
 //!
 //! | file | content |
 //! |---|---|
@@ -16,10 +16,8 @@
 mod process;
 mod served_accounts;
 mod serving;
-mod stand_by;
-mod stores;
+pub(crate) mod stand_by;
+pub(crate) mod stores;
 mod upkeep;
 
 pub(crate) use process::{Process, run};
-pub(crate) use stand_by::Waiting;
-pub(crate) use stores::StampFailure;

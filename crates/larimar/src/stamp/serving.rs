@@ -4,7 +4,8 @@
 //! the range up before it ends, so that another takes it at once.
 
 use crate::configuration::Configuration;
-use crate::serve::{ServeError, front_end, memory_guard, services, stopped};
+use crate::over_ranges::{front_end, memory_guard, services, stopped};
+use crate::serve_error::ServeError;
 use crate::stamp::process::Process;
 use crate::stamp::served_accounts::ServedAccounts;
 use crate::stamp::stand_by::Held;
@@ -22,8 +23,8 @@ use stream::Streams;
 const DRAIN_FOR: Duration = Duration::from_millis(500);
 /// How long the layers have to close, once the range has stopped.
 const CLOSE_FOR: Duration = Duration::from_secs(5);
-/// How long checkpoints are written before a range is given up on purpose, so that whoever takes it has little
-/// to replay.
+/// How long checkpoints are written before a range is given up on purpose, so that whoever takes it has
+/// little to replay.
 const FLUSH_FOR: Duration = Duration::from_secs(10);
 
 /// The lease of a range: it may answer while it is held.

@@ -188,8 +188,9 @@ impl PartitionServer {
 
     /// Removes streams of ranges that the map does not name: children of a split that was cut off, or the
     /// parent of one that was not. Those of a process that has not gone stay: it may be about to name them.
-    /// Those of a table with a damaged range stay: they may share what a repair needs; and so do all, if the map is not first-hand: they go at the next start. Returns the highest id
-    /// that any stream or range had.
+    /// Those of a table with a damaged range stay: they may share what a repair needs; and so do all, if the
+    /// map is not first-hand: they go at the next start. Returns the highest id that any stream or range
+    /// had.
     async fn remove_leftovers(
         &self,
         entries: &[MapEntry],

@@ -5,7 +5,8 @@
 //! damaged range stays as it is; any record that does not read fails the load with its place. A log that grew
 //! between the read and the take-over, after which no former owner can add to it, fails the load. What the
 //! metadata does not name is an orphan and is removed last. The owner is chosen by the caller.
-//! Where there is no space, nothing is written: the range goes on as the owner that it had, which nobody else can be, as one process at a time has the folder.
+//! Where there is no space, nothing is written: the range goes on as the owner that it had, which nobody
+//! else can be, as one process at a time has the folder.
 
 use super::data::RangeData;
 use super::range_tree::log_positions::LogPositions;

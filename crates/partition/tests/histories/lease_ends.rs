@@ -76,7 +76,7 @@ async fn use_counter(
     while env.clock.monotonic() < until {
         env.clock.sleep(Duration::from_micros(env.random.next_u64() % 2000)).await;
         let before = counters.lock()[at];
-        let answer = if env.random.next_u64() % 2 == 0 {
+        let answer = if env.random.next_u64().is_multiple_of(2) {
             let next = before.tried + 1;
             counters.lock()[at].tried = next;
             let written = write(partitions, writer, next).await;
@@ -139,8 +139,7 @@ fn life(seed: u64, planted_fault: Option<PlantedFault>) -> Outcome {
             successor
         };
         futures_util::future::join(join_all(used), taken).await;
-        let outcome = *outcome.lock();
-        outcome
+        *outcome.lock()
     });
     run.unwrap()
 }

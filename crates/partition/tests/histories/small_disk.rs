@@ -102,7 +102,7 @@ struct Ended {
 fn live(kind: Kind, seed: u64, reserve_size_bytes: u64, planted_fault: Option<PlantedFault>) -> Ended {
     let world = World::new(seed);
     world.disk.set_faults(Faults { capacity_bytes: DISK_SIZE_BYTES, ..Faults::default() });
-    // With the larger steps the log ate up what deletions gave back.
+    // With the larger steps the log ate up what deletions freed.
     let manager_log_growth_bytes = if seed.is_multiple_of(2) { 8 << 10 } else { 12 << 10 };
     let (stream_settings, settings) = settings(reserve_size_bytes, manager_log_growth_bytes);
     let settings = PartitionSettings { planted_fault, ..settings };

@@ -112,7 +112,7 @@ fn nobody_waits_for_a_hand_over_that_broke_off() {
             for (outcome, written) in written {
                 match outcome {
                     Ok(()) => all.extend(written),
-                    Err(PartitionError::Unavailable(_)) => refused += 1,
+                    Err(PartitionError::Unavailable(_) | PartitionError::OutcomeUnknown(_)) => refused += 1,
                     Err(other) => panic!("{after_ms} ms: {other}"),
                 }
             }
@@ -173,7 +173,7 @@ fn nobody_waits_for_a_group_commit_that_broke_off() {
                     assert!(!refused, "seed {seed}: a write after one that was refused");
                     all.extend(written);
                 }
-                Err(PartitionError::Unavailable(_)) => refused = true,
+                Err(PartitionError::Unavailable(_) | PartitionError::OutcomeUnknown(_)) => refused = true,
                 Err(other) => panic!("seed {seed}: {other}"),
             }
         }

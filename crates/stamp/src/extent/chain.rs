@@ -32,8 +32,8 @@ impl Chain {
         Chain { extent, end: 0, previous: 0, writer: None }
     }
 
-    /// The chain of `extent` behind parts of `writer` that are known to count: they end at `end`, the last one
-    /// with a header of this checksum.
+    /// The chain of `extent` behind parts of `writer` that are known to count: they end at `end`, the last
+    /// one with a header of this checksum.
     pub(crate) fn at(extent: ExtentName, end: u64, previous: u64, writer: Owner) -> Self {
         Chain { extent, end, previous, writer: (end > 0).then_some(writer) }
     }

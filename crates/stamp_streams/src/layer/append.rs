@@ -1,6 +1,6 @@
 //! Blocks become the body of a part.
 
-use crate::layer::stamp_layer::{Held, of_append};
+use crate::layer::held::{Held, of_append};
 use bytes::Bytes;
 use stamp::{ExtentName, PART_BODY_SIZE_MAX};
 use stream::{BLOCK_HEADER_SIZE, Location, Owner, StreamError, StreamName, put_block};

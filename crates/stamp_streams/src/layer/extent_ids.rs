@@ -5,13 +5,13 @@
 
 use parking_lot::Mutex;
 use stamp::{ExtentName, RangeDocument, StoredError};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use stream::{ExtentId, StreamError};
 
 /// Which extents the short names stand for: those of the document, and those that were in it since it was
 /// taken, about 50 bytes each.
 #[derive(Default)]
-pub(super) struct ExtentIds(Mutex<HashMap<ExtentId, ExtentName>>);
+pub(super) struct ExtentIds(Mutex<BTreeMap<ExtentId, ExtentName>>);
 
 impl ExtentIds {
     /// Learns of all extents of a document.

@@ -6,7 +6,8 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `stamp_layer.rs` | the layer: names, owners, lists |
+//! | `stamp_layer.rs` | the layer |
+//! | `held.rs` | what it knows of the range: names, owners, lists |
 //! | `append.rs` | blocks become a part |
 //! | `read.rs` | single blocks and runs of them, by ranged reads |
 //! | `replay.rs` | a stream from a place to its end, parts read ahead |
@@ -19,6 +20,7 @@
 
 mod append;
 mod extent_ids;
+mod held;
 mod modify;
 mod part_starts;
 mod read;

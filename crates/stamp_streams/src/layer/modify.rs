@@ -5,7 +5,7 @@
 //! nobody sees it any more, and emptied then.
 
 use crate::error::StampError;
-use crate::layer::stamp_layer::{GOING, Held, of_change};
+use crate::layer::held::{GOING, Held, of_change};
 use stamp::{Change, ExtentName, RangeDocument, StreamId, TrimPoint};
 use std::collections::BTreeMap;
 use stream::{ExtentId, OwnedStream, Owner, StreamChange, StreamError, StreamName};

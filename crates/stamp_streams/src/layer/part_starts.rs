@@ -11,7 +11,7 @@ use crate::extents::parts::ReadPart;
 use crate::surroundings::Surroundings;
 use parking_lot::Mutex;
 use stamp::{ExtentLoad, ExtentName, Found, PartKind, StoredError, parse_seal_body};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Starts that are kept, 8 bytes each.
@@ -62,8 +62,8 @@ impl Starts {
 struct Kept {
     /// Starts of parts that were pushed to extents which are open, or were when this process pushed them: one
     /// extent a stream and as many parts as a seal lists.
-    open: HashMap<ExtentName, Vec<u64>>,
-    extents: HashMap<ExtentName, (u64, Arc<Starts>)>,
+    open: BTreeMap<ExtentName, Vec<u64>>,
+    extents: BTreeMap<ExtentName, (u64, Arc<Starts>)>,
     count: usize,
     uses: u64,
 }

@@ -4,7 +4,7 @@
 //! is not there is damage while the range is held, never an empty answer; a store that does not answer is
 //! asked for [`READ_FOR`], then the read fails as unavailable.
 
-use crate::layer::stamp_layer::{Held, of_stamp};
+use crate::layer::held::{Held, of_stamp};
 use crate::range::range_stop::RangeStop;
 use crate::stores::store_error::StoreError;
 use bytes::Bytes;

@@ -5,8 +5,8 @@
 
 use crate::error::StampError;
 use crate::extents::parts::ReadPart;
+use crate::layer::held::{Held, of_stamp};
 use crate::layer::part_starts::Starts;
-use crate::layer::stamp_layer::{Held, of_stamp};
 use base::BoxFuture;
 use bytes::Bytes;
 use futures_util::StreamExt;

@@ -1,73 +1,20 @@
-//! The layer: names, owners and lists of a range's streams.
-//!
-//! What always holds: nothing is changed for another incarnation than the one that holds the range. Within
-//! one the handle of the range decides: one that has stopped sends nothing more, whatever epoch is named.
+//! The layer: an implementation of [`stream::StreamLayer`], each method by what has it.
 
-use crate::error::{AppendError, StampError};
-use crate::extents::log_handle::Log;
+use crate::error::StampError;
 use crate::layer::extent_ids::ExtentIds;
-use crate::layer::part_starts::PartStarts;
+use crate::layer::held::Held;
 use crate::layer::replay::StampReplay;
 use crate::range::owned_range::OwnedRange;
 use base::BoxFuture;
 use bytes::Bytes;
-use parking_lot::Mutex;
-use stamp::{ExtentName, RangeDocument, StreamId};
-use std::collections::HashMap;
 use std::sync::Arc;
 use stream::{
     ExtentId, Incarnation, Location, Owner, ReplayBlocks, StreamChange, StreamError, StreamLayer, StreamName,
     StreamStat,
 };
 
-/// Purposes of streams that are going begin so: nobody sees them any more.
-pub(super) const GOING: &str = ".going/";
-
 /// The streams of a range that this process holds.
-pub struct StampLayer(pub(super) Arc<Held>);
-
-/// What the layer knows of the range.
-pub(super) struct Held {
-    pub(super) range: Arc<OwnedRange>,
-    pub(super) ids: ExtentIds,
-    pub(super) starts: PartStarts,
-    listing: Mutex<Arc<Listing>>,
-}
-
-/// The document by what is asked of it.
-pub(super) struct Listing {
-    document: Arc<RangeDocument>,
-    streams: HashMap<StreamName, StreamId>,
-    pub(super) extents: HashMap<ExtentName, Listed>,
-}
-
-/// An extent of the document.
-#[derive(Clone, Copy)]
-pub(super) struct Listed {
-    /// Its length, once it is recorded.
-    pub(super) length: Option<u64>,
-    /// How many streams list it.
-    count: u64,
-    /// One of them: the only one as long as it is open.
-    stream: StreamId,
-}
-
-impl Listing {
-    fn new(document: Arc<RangeDocument>) -> Self {
-        let mut streams = HashMap::new();
-        let mut extents: HashMap<ExtentName, Listed> = HashMap::new();
-        for (id, stream) in &document.streams {
-            if !stream.purpose.starts_with(GOING) {
-                streams.insert(StreamName::new(&stream.purpose), *id);
-            }
-            for entry in &stream.extents {
-                let new = Listed { length: entry.length, count: 0, stream: *id };
-                extents.entry(entry.name).or_insert(new).count += 1;
-            }
-        }
-        Listing { document, streams, extents }
-    }
-}
+pub struct StampLayer(Arc<Held>);
 
 impl StampLayer {
     /// The streams of a range that was taken and not read yet. Streams whose removal was cut off go on to go.
@@ -76,100 +23,13 @@ impl StampLayer {
     ///
     /// If the document is not one that a process makes, or the range is not held any more.
     pub async fn open(range: Arc<OwnedRange>) -> Result<Arc<Self>, StampError> {
-        let document = range.document();
         let ids = ExtentIds::default();
-        ids.learn(&document)?;
-        let listing = Mutex::new(Arc::new(Listing::new(document)));
-        let layer = StampLayer(Arc::new(Held { range, ids, starts: PartStarts::default(), listing }));
+        ids.learn(&range.document())?;
+        let layer = StampLayer(Arc::new(Held::new(range, ids)));
         if let Err(error) = layer.0.remove_going().await {
             tracing::info!(%error, "streams that were removed are not emptied yet");
         }
         Ok(Arc::new(layer))
-    }
-}
-
-impl Held {
-    /// The document that is committed.
-    pub(super) fn listing(&self) -> Arc<Listing> {
-        let document = self.range.document();
-        let mut listing = self.listing.lock();
-        if !Arc::ptr_eq(&listing.document, &document) {
-            *listing = Arc::new(Listing::new(document));
-            let extents = &listing.extents;
-            self.starts.settle(|extent| extents.get(&extent).map(|listed| listed.length));
-        }
-        listing.clone()
-    }
-
-    /// The stream of this name.
-    pub(super) fn stream(&self, name: &StreamName) -> Result<StreamId, StreamError> {
-        self.listing().streams.get(name).copied().ok_or_else(|| StreamError::NoStream(name.clone()))
-    }
-
-    /// The log of the stream of this name.
-    pub(super) fn log(&self, name: &StreamName) -> Result<Log, StreamError> {
-        Ok(self.range.log(self.stream(name)?))
-    }
-
-    /// Whether `owner` may change the stream.
-    pub(super) fn check_owner(&self, stream: &StreamName, owner: Owner) -> Result<(), StreamError> {
-        let seen = self.range.owner();
-        match owner.incarnation == seen.incarnation {
-            true => Ok(()),
-            false => Err(StreamError::not_owner(stream, seen, owner)),
-        }
-    }
-
-    /// The extents of a stream, in order, with the lengths of those that take no more appends.
-    pub(super) fn extents(&self, name: &StreamName) -> Result<Vec<(ExtentName, Option<u64>)>, StreamError> {
-        let (id, document) = (self.stream(name)?, self.range.document());
-        let stream = document.streams.get(&id).ok_or_else(|| StreamError::NoStream(name.clone()))?;
-        Ok(stream.extents.iter().map(|entry| (entry.name, entry.length)).collect())
-    }
-
-    /// Bytes of an extent without a recorded length that are acknowledged.
-    pub(super) fn open_length(&self, extent: ExtentName) -> u64 {
-        let listing = self.listing();
-        let Some(listed) = listing.extents.get(&extent) else { return 0 };
-        self.range.log(listed.stream).length_of(extent).or(listed.length).unwrap_or(0)
-    }
-
-    /// Whether more may be sent for the range.
-    pub(super) fn may_go_on(&self) -> bool {
-        self.range.is_held()
-    }
-
-    fn stat(&self, stream: &StreamName) -> Result<StreamStat, StreamError> {
-        let length = |extent, length: Option<u64>| length.unwrap_or_else(|| self.open_length(extent));
-        let listed = self.extents(stream)?.into_iter();
-        let extents = listed.map(|(extent, known)| (extent.short(), length(extent, known)));
-        let extents: Vec<_> = extents.collect();
-        Ok(StreamStat { extents })
-    }
-}
-
-/// What a failed change of the document says to the layers above: one that was sent may have been made.
-pub(super) fn of_change(error: StampError) -> StreamError {
-    match error {
-        StampError::Stored(error) => StreamError::Corrupt(error.to_string()),
-        StampError::Change(_) | StampError::Setup(_) => StreamError::Unavailable(error.to_string()),
-        other => StreamError::OutcomeUnknown(other.to_string()),
-    }
-}
-
-/// What a failed read says: nothing was done. See [`stream::StreamLayer`].
-pub(super) fn of_stamp(error: StampError) -> StreamError {
-    match error {
-        StampError::Stored(error) => StreamError::Corrupt(error.to_string()),
-        other => StreamError::Unavailable(other.to_string()),
-    }
-}
-
-/// The same of an append.
-pub(super) fn of_append(error: AppendError) -> StreamError {
-    match error.may_be_there {
-        true => StreamError::OutcomeUnknown(error.to_string()),
-        false => StreamError::Unavailable(error.to_string()),
     }
 }
 

@@ -102,9 +102,9 @@ impl OwnedRange {
         }
     }
 
-    /// Gives up a range that has stopped in a way that another process may do better with: it cannot reach the
-    /// object store, say. Nothing is served under this handle any more, and whoever takes the range seals
-    /// what is open.
+    /// Gives up a range that has stopped in a way that another process may do better with: it cannot reach
+    /// the object store, say. Nothing is served under this handle any more, and whoever takes the range
+    /// seals what is open.
     ///
     /// # Errors
     ///

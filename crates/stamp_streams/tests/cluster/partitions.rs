@@ -1,5 +1,6 @@
 //! Partitions over the layer of a stamp, in seeded histories: processes one after the other serve rows, blob
-//! data and splits over models of both stores; each is killed, or hands over, while an operation is under way.
+//! data and splits over models of both stores; each is killed, or hands over, while an operation is under
+//! way.
 //!
 //! What is checked: at each take-over every acknowledged row is there with its version, no other is but what
 //! was under way at the kill, and blob data reads; a process that was replaced acknowledges nothing and
@@ -259,7 +260,8 @@ async fn kill_with_a_write(world: &World, server: &Server, ledger: &mut Ledger) 
     server.gate.kill();
 }
 
-/// One that is paused beyond its lease and goes on: it answers nothing, and what it still does changes nothing.
+/// One that is paused beyond its lease and goes on: it answers nothing, and what it still does changes
+/// nothing.
 async fn outlive(former: &Server, seed: u64) {
     let write = Put { table: ObjectTable::Entity, key: key(7), value: Some(value(1, 50)) };
     let late = former.partitions.execute(write).await;

@@ -45,7 +45,8 @@ impl ExtentNode {
     }
 
     /// Shuts out the owners before `owner` and, with `freeze`, every append for ever; then returns the length
-    /// and the digest. Refused if the extent has an owner that this one does not follow. One persisted step, so no append can follow the returned length.
+    /// and the digest. Refused if the extent has an owner that this one does not follow. One persisted step,
+    /// so no append can follow the returned length.
     pub(crate) async fn fence(
         &self,
         extent: ExtentId,

@@ -5,7 +5,7 @@ use super::LocalStreams;
 use crate::error::StreamError;
 use crate::owner::OwnedStream;
 use crate::stream_manager::Command;
-use crate::streams::StreamChange;
+use crate::streams::change::StreamChange;
 use base::BoxFuture;
 use futures_util::future::try_join_all;
 

@@ -21,7 +21,9 @@
 
 use super::log_files::{FOLDER, LogRecovery, PATHS, write_failed};
 use super::restart_in_place::{RestartedLog, begin_in_place, restart_in_place};
-use super::state::{Command, OwnerCheck, State, StateFormat};
+use super::state::apply::OwnerCheck;
+use super::state::codec::StateFormat;
+use super::state::{Command, State};
 use crate::error::{StreamError, not_made};
 use crate::extent_node::read_whole;
 use crate::record::{self, EncodedRecord, Record, RecordBuilder, SearchScope};
@@ -377,8 +379,12 @@ impl Log {
         }
         let mut record = self.encode(commands);
         if self.is_worth_beginning_again(state, record.bytes.len() as u64) {
-            self.begin_again(state, record.bytes.len() as u64).await?;
-            record = self.encode(commands);
+            match self.begin_again(state, record.bytes.len() as u64).await {
+                Ok(()) => record = self.encode(commands),
+                Err(error) if self.stopped.is_some() => return Err(error),
+                // It could not be read, say: then it grows.
+                Err(error) => tracing::info!(%error, "the stream manager's log does not begin anew yet"),
+            }
         }
         match self.grow(record.bytes.len() as u64).await {
             // What takes space waits for it. What frees some does for a while.
@@ -397,8 +403,8 @@ impl Log {
         shown.write().apply_all(commands)
     }
 
-    /// Whether the log, which has no room for so many bytes, should not grow for them, because space is scarce
-    /// and most of what it has is not needed: what it would take is what deletions need to go on.
+    /// Whether the log, which has no room for so many bytes, should not grow for them, because space is
+    /// scarce and most of what it has is not needed: what it would take is what deletions need to go on.
     fn is_worth_beginning_again(&self, state: &State, size_bytes: u64) -> bool {
         if self.offset + size_bytes <= self.grown_to || !self.space.is_scarce() {
             return false;

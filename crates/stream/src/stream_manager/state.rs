@@ -6,13 +6,10 @@
 //! extent may be unsealed; ids are never used twice; a command of a former owner of a stream's group, or of
 //! another one in the owner's epoch, is refused.
 
-mod apply;
-mod codec;
+pub(crate) mod apply;
+pub(crate) mod codec;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use apply::OwnerCheck;
-pub(crate) use codec::StateFormat;
 
 use crate::error::StreamError;
 use crate::ids::{ExtentId, StreamName};

@@ -60,6 +60,7 @@ pub(crate) struct StampArguments {
     /// Seed of the clients' choices; else a new one, printed.
     #[arg(long)]
     pub(super) seed: Option<u64>,
+
     /// The server; else this checkout's, built now.
     #[arg(long)]
     pub(super) bin: Option<PathBuf>,
@@ -90,6 +91,10 @@ struct Sizes {
 
 #[derive(clap::Args)]
 struct Processes {
+    /// A round that serves again late, and is right in all else, is no failure: for busy machines
+    #[arg(long)]
+    takes_late: bool,
+
     /// Their lease, such as 4s; without it 10 s, short 4 s.
     #[arg(long, value_parser = seconds)]
     lease: Option<Duration>,
@@ -112,6 +117,8 @@ struct Processes {
 pub(super) struct Plan {
     pub(super) is_rehearsal: bool,
     pub(super) has_stand_ins: bool,
+    /// Whether a round that serves again late, and is right in all else, is no failure.
+    pub(super) takes_late: bool,
     pub(super) store: StoreKind,
     pub(super) rounds: usize,
     /// None: all that the store allows.
@@ -142,6 +149,7 @@ impl StampArguments {
         Plan {
             is_rehearsal: self.rehearse,
             has_stand_ins: self.stand_ins,
+            takes_late: processes.takes_late,
             store: self.store,
             rounds: size(self.rounds, 10, 1),
             faults,

@@ -38,15 +38,18 @@ use verdict::Round;
 const WARM_UP: Duration = Duration::from_secs(3);
 /// Load after all that a take-over may take, to see whether it lasts.
 const OBSERVED_BEYOND: Duration = Duration::from_secs(3);
-/// The short form of `cargo xtask test`: a folder, a kill and a pause, of this server.
+/// The short form of `cargo xtask test`: a folder, a kill and a pause, of this server. How soon it serves
+/// again is printed, and is no test there: the machine may be busy.
 pub(crate) fn run_short(binary: &Path) -> Outcome<()> {
     #[derive(clap::Parser)]
     struct Alone {
         #[command(flatten)]
         arguments: StampArguments,
     }
-    let words =
-        ["stamp", "--short", "--bin"].map(std::ffi::OsStr::new).into_iter().chain([binary.as_os_str()]);
+    let words = ["stamp", "--short", "--takes-late", "--bin"]
+        .map(std::ffi::OsStr::new)
+        .into_iter()
+        .chain([binary.as_os_str()]);
     run(&<Alone as clap::Parser>::try_parse_from(words)?.arguments)
 }
 
@@ -123,7 +126,8 @@ fn run_rounds(plan: &Plan, spoil: Option<BreakKind>, seed: u64, binary: &Path, f
         rounds.push(round);
     }
     cluster.stop()?;
-    let failed = rounds.iter().filter(|round| !round.has_passed()).count();
+    let is_fine = |round: &&Round| round.has_passed() || (plan.takes_late && round.is_only_late());
+    let failed = rounds.iter().filter(|round| !is_fine(round)).count();
     println!("{} rounds, {failed} failed, in {:?}; seed {seed}", rounds.len(), started_at.elapsed());
     match failed {
         0 => Ok(()),

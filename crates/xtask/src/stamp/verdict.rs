@@ -31,6 +31,11 @@ impl Round {
         self.counts.all() == 0 && !self.outage.is_late && self.writes > 0 && self.reads > 0
     }
 
+    /// Nothing is wrong but when it served again.
+    pub(super) fn is_only_late(&self) -> bool {
+        self.counts.all() == 0 && self.writes > 0 && self.reads > 0
+    }
+
     /// A line of the table.
     pub(super) fn line(&self) -> String {
         let Counts { lost, stale, former, wrong, .. } = self.counts;

@@ -1,5 +1,7 @@
 //! Lists of commands are applied whole or not at all, and what is encoded comes back.
 
+use super::apply::OwnerCheck;
+use super::codec::StateFormat;
 use super::*;
 use crate::ids::OwnerEpoch;
 use crate::owner::Incarnation;
