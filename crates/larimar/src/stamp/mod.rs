@@ -8,7 +8,8 @@
 //! | `served_accounts.rs` | whether the accounts are those that the stamp is served with |
 //! | `serving.rs` | the layers over a range that was taken, until it stops or the process does |
 //! | `upkeep.rs` | backups of the documents, sweeps of the object store |
-//! | `process.rs` | the turns of standing by and serving, over the same ports |
+//! | `turns.rs` | the turns of standing by and serving, over the same ports |
+//! | `process.rs` | what they have in common |
 //!
 //! What always holds: a port is listened on from the start to the end; whoever does not serve says so (503
 //! `ServerBusy`, `/ready`); nothing is served without a lease, and no range is kept by who does not serve it.
@@ -18,6 +19,8 @@ mod served_accounts;
 mod serving;
 pub(crate) mod stand_by;
 pub(crate) mod stores;
+mod turns;
 mod upkeep;
 
-pub(crate) use process::{Process, run};
+pub(crate) use process::Process;
+pub(crate) use turns::run;

@@ -1,34 +1,14 @@
-//! A process of a stamp, from its start to its end: turns of standing by and serving over the same ports.
+//! What a process of a stamp has from its start to its end.
 
 use crate::access_log::AccessLogs;
 use crate::admin::{AdminSide, Handles, Readiness};
 use crate::configuration::Configuration;
-use crate::configuration::stamp::StampConfiguration;
-use crate::over_ranges::{front_end_settings, stopped};
 use crate::serve_error::ServeError;
-use crate::service_manager;
-use crate::stamp::served_accounts::ServedAccounts;
-use crate::stamp::serving::{Ended, Served, serve_range};
-use crate::stamp::stand_by::{Held, StandBy, Waiting};
-use crate::stamp::stores::Stores;
-use base::{BoxFuture, Environment};
-use front_end::{Limits, StandByFrontEnd};
-use futures_util::future::{Either, select};
-use stamp_streams::{Next, OwnedRange, RangeStop, StoreError};
-use std::pin::pin;
+use base::Environment;
+use front_end::Limits;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-
-/// How long a process that has stopped serving has to leave its stamp.
-const LEAVE_FOR: Duration = Duration::from_secs(2);
-/// How long requests under way have once a process that stood by serves.
-const STAND_BY_DRAIN_FOR: Duration = Duration::from_millis(100);
-/// How long loading a stamp that was taken may take.
-const OPEN_FOR: Duration = Duration::from_secs(120);
-/// How long the object store has to answer a process that could not write, before another tries.
-const STORE_ANSWERS_IN: Duration = Duration::from_secs(1);
 
 /// What a process has before it reaches for its stamp.
 pub(crate) struct Process<'a> {
@@ -54,152 +34,5 @@ impl Process<'_> {
         let [blob, table, queue] = &self.listeners;
         let all = || Ok([again(blob)?, again(table)?, again(queue)?]);
         all().map_err(ServeError::Runtime)
-    }
-}
-
-/// Joins the stamp and serves it whenever nobody else does, until the process is asked to stop.
-pub(crate) async fn run(
-    process: &Process<'_>,
-    stamp: &StampConfiguration,
-    say_started: impl FnOnce() -> Result<(), ServeError>,
-) -> Result<(), ServeError> {
-    let stores = Stores::open(stamp, process.env).await?;
-    let accounts = ServedAccounts::of(&process.configuration.accounts, &stores.surroundings);
-    let waiting = Arc::new(Waiting::default());
-    waiting.note("it joins the stamp".to_owned());
-    let stand_by =
-        StandBy { life: Default::default(), stores: &stores, accounts: &accounts, waiting: &waiting };
-    say_started()?;
-    service_manager::note_ready();
-    let ended = take_turns(process, &stand_by, &waiting, &accounts).await;
-    // Whatever it was at: another need not wait for the lease's end.
-    let life = stand_by.life.lock().take();
-    if let Some(life) = life.filter(|life| life.holds()) {
-        let _ = select(pin!(life.leave()), process.env.clock.sleep(LEAVE_FOR)).await;
-    }
-    ended
-}
-
-async fn take_turns(
-    process: &Process<'_>,
-    stand_by: &StandBy<'_>,
-    waiting: &Arc<Waiting>,
-    accounts: &ServedAccounts,
-) -> Result<(), ServeError> {
-    let surroundings = &stand_by.stores.surroundings;
-    let mut before: Option<Held> = None;
-    while !*process.stop.borrow() {
-        let served = match take_and_open(process, stand_by, waiting, before.take()).await? {
-            Some(served) => served,
-            None => continue,
-        };
-        before = match serve_range(process, served, accounts, surroundings).await? {
-            Ended::Stopped => break,
-            Ended::Lost(held) => Some(held),
-        };
-    }
-    Ok(())
-}
-
-/// Answers that this process stands by, until it has the range and its layers are open. None: it was asked to
-/// stop, or what it had has ended meanwhile.
-async fn take_and_open(
-    process: &Process<'_>,
-    stand_by: &StandBy<'_>,
-    waiting: &Arc<Waiting>,
-    before: Option<Held>,
-) -> Result<Option<Served>, ServeError> {
-    process.readiness.note_standing_by(waiting.clone());
-    let (ended, ends) = watch::channel(false);
-    let reason = waiting.clone();
-    // Whoever drips a request must not hold up those that could be served.
-    let limits = Limits { drain_for_max: STAND_BY_DRAIN_FOR, ..process.limits.clone() };
-    let front_end = StandByFrontEnd::new(
-        front_end_settings(process.configuration, process.env, limits, process.logs),
-        Arc::new(move || reason.reason()),
-        process.env.clock.clone(),
-        process.env.random.clone(),
-        process.env.spawner.clone(),
-    );
-    let shutdown = || -> BoxFuture<'static, ()> { Box::pin(stopped(ends.clone())) };
-    let answering = front_end.serve(process.listeners_again()?, shutdown);
-    let opening = async {
-        let opened = tokio::select! {
-            () = stopped(process.stop.clone()) => Ok(None),
-            opened = open(process, stand_by, waiting, before) => opened,
-        };
-        ended.send_replace(true);
-        opened
-    };
-    let ((), opened) = futures_util::future::join(answering, opening).await;
-    opened
-}
-
-async fn open(
-    process: &Process<'_>,
-    stand_by: &StandBy<'_>,
-    waiting: &Waiting,
-    before: Option<Held>,
-) -> Result<Option<Served>, ServeError> {
-    let mut life = None;
-    let mut held = None;
-    if let Some(before) = before {
-        life = Some(before.life.clone());
-        held = match go_on(&before.range, stand_by).await {
-            Ok(Some(range)) => Some(Held { range, ..before }),
-            Ok(None) => None,
-            Err(why) => {
-                waiting.note(why);
-                None
-            }
-        };
-    }
-    let held = match held {
-        Some(held) => held,
-        None => stand_by.take(life).await?,
-    };
-    waiting.note("the stamp was taken, and its log is being read".to_owned());
-    let opening = Served::open(process.configuration, process.env, held.clone());
-    let opened = match select(pin!(opening), process.env.clock.sleep(OPEN_FOR)).await {
-        Either::Left((opened, _)) => opened,
-        Either::Right(_) => Err("it takes too long to load it".to_owned()),
-    };
-    match opened {
-        Ok(served) => Ok(Some(served)),
-        Err(why) => {
-            tracing::error!("the stamp was taken and can't be served: {why}");
-            waiting.note(format!("the stamp can't be served here: {why}"));
-            // Another process may be able to.
-            let _ = held.range.give_up().await;
-            held.life.leave().await;
-            process.env.clock.sleep(stand_by.stores.surroundings.settings.ttl).await;
-            Ok(None)
-        }
-    }
-}
-
-/// The range again, if it is still this process's. One that can't reach the object store gives it up.
-async fn go_on(range: &Arc<OwnedRange>, stand_by: &StandBy<'_>) -> Result<Option<Arc<OwnedRange>>, String> {
-    if range.stopped() == Some(RangeStop::Reload) && !reaches_store(stand_by).await {
-        stand_by.waiting.note("this process does not reach the object store".to_owned());
-        range.give_up().await.map_err(|error| error.to_string())?;
-        // Others look meanwhile.
-        stand_by.stores.surroundings.clock.sleep(stand_by.stores.surroundings.settings.ttl).await;
-        return Ok(None);
-    }
-    match range.go_on().await.map_err(|error| error.to_string())? {
-        Next::Serve(range) => Ok(Some(range)),
-        Next::TakeAgain | Next::Forget | Next::LeaveAlone => Ok(None),
-    }
-}
-
-/// Whether the object store answers this process now.
-async fn reaches_store(stand_by: &StandBy<'_>) -> bool {
-    let surroundings = &stand_by.stores.surroundings;
-    let name = format!("{}/reached", surroundings.settings.stamp);
-    let read = surroundings.objects.read(&name, 0, 1);
-    match select(read, surroundings.clock.sleep(STORE_ANSWERS_IN)).await {
-        Either::Left((answer, _)) => matches!(answer, Ok(_) | Err(StoreError::NotThere)),
-        Either::Right(_) => false,
     }
 }
