@@ -74,7 +74,10 @@ impl Streams {
     pub(crate) fn local(&self) -> Result<&LocalStreams, StreamError> {
         match &self.layer {
             Layer::Local(streams) => Ok(streams),
-            Layer::Stamp(_) => Err(StreamError::Folder("only a data folder can be repaired".to_owned())),
+            Layer::Stamp(_) => Err(StreamError::Folder(
+                "these streams are a stamp's: what is damaged there can't be repaired, as a data folder's can"
+                    .to_owned(),
+            )),
         }
     }
 

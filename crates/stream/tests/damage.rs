@@ -138,7 +138,8 @@ fn whatever_is_damaged_the_rest_is_served_and_nothing_is_wrong() {
             for stream in 0..STREAM_COUNT {
                 if streams.is_whole(&name(stream)).await.unwrap() {
                     let block = vec![Bytes::from_static(b"and then")];
-                    streams.append(&name(stream), OWNER, block).await.unwrap();
+                    let appended = streams.append(&name(stream), OWNER, block).await;
+                    assert!(appended.is_ok(), "{words}: stream {stream}: {appended:?}");
                 }
             }
             assert_eq!(streams.check_writes(), Ok(()), "{words}");

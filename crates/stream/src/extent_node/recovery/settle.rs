@@ -19,6 +19,8 @@ pub(crate) struct ListedExtent {
     pub(crate) extent: ExtentId,
     /// What it was when it was sealed, if it was.
     pub(crate) sealed: Option<Seal>,
+    /// Whose stream ends with it, if it takes appends.
+    pub(crate) owner: Option<Owner>,
 }
 
 /// Settles what `recovered` says of these extents, and notes what is wrong.
@@ -35,8 +37,16 @@ pub(crate) fn settle(recovered: &mut JournalRecovery, listed: &[ListedExtent]) {
         recovered.in_doubt.extend(open.map(|(extent, _)| *extent));
     }
     let mut in_doubt = std::mem::take(&mut recovered.in_doubt);
-    for ListedExtent { extent, sealed } in listed.iter().copied() {
-        let known = recovered.table.extents.get_mut(&extent);
+    for ListedExtent { extent, sealed, owner } in listed.iter().copied() {
+        let mut known = recovered.table.extents.get_mut(&extent);
+        // Appends have epochs only: where the record of who made it is lost, the owner in that epoch goes on.
+        let owner = owner.filter(|owner| {
+            let known = known.as_ref().map(|state| state.owner);
+            known == Some(Owner::of_epoch(owner.epoch))
+        });
+        if let (Some(state), Some(owner)) = (&mut known, owner) {
+            state.owner = owner;
+        }
         if known.is_none() && !recovered.has_gaps {
             let problem = "streams list it, the journal does not know it".to_owned();
             let is_mended = sealed.is_some();
@@ -99,6 +109,8 @@ fn settled(owner: Owner, sealed: Seal) -> ExtentState {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::OwnerEpoch;
+    use crate::owner::Incarnation;
     use crate::sealed::ExtentDigest;
     use std::collections::{BTreeMap, BTreeSet};
 
@@ -150,7 +162,7 @@ mod tests {
             (None, false, false, seal(7), (7, true, false, 1)),
         ] {
             let mut found = recovered(known, in_doubt, has_gaps);
-            settle(&mut found, &[ListedExtent { extent: E, sealed }]);
+            settle(&mut found, &[ListedExtent { extent: E, sealed, owner: None }]);
             let state = found.table.extents[&E];
             let settled = (state.length, state.frozen, state.in_doubt, found.findings.len());
             assert_eq!(settled, expected, "{known:?} {in_doubt} {has_gaps} {sealed:?}");
@@ -163,10 +175,24 @@ mod tests {
         let frozen = frozen.unwrap();
         others.table.extents.extend([(other, state(5, false)), (sealed, frozen)]);
         let listed = [(E, seal(9)), (other, None), (sealed, seal(9))];
-        let listed = listed.map(|(extent, sealed)| ListedExtent { extent, sealed });
+        let listed = listed.map(|(extent, sealed)| ListedExtent { extent, sealed, owner: None });
         settle(&mut others, &listed);
         let doubted = [E, other, sealed].map(|extent| others.table.extents[&extent].in_doubt);
         assert_eq!((doubted, others.torn), ([false, true, false], None));
+        let owner =
+            |incarnation, epoch| Owner { incarnation: Incarnation(incarnation), epoch: OwnerEpoch(epoch) };
+        for (known, listed, expected) in [
+            (owner(0, 2), Some(owner(7, 2)), owner(7, 2)),
+            // It has changed hands, and the new owner has not appended.
+            (owner(0, 1), Some(owner(7, 2)), owner(0, 1)),
+            (owner(8, 2), Some(owner(7, 2)), owner(8, 2)),
+            (owner(0, 2), None, owner(0, 2)),
+        ] {
+            let state = ExtentState { owner: known, ..state(5, false) };
+            let mut found = recovered(Some(state), false, true);
+            settle(&mut found, &[ListedExtent { extent: E, sealed: None, owner: listed }]);
+            assert_eq!(found.table.extents[&E], ExtentState { owner: expected, ..state }, "{known}");
+        }
         let mut unlisted = recovered(open, true, true);
         settle(&mut unlisted, &[]);
         assert!(!unlisted.table.extents[&E].in_doubt, "no stream lists it: it goes");
