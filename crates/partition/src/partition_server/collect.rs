@@ -175,7 +175,11 @@ impl PartitionServer {
             }
             // What a damaged range holds is known once it is repaired, and then its rows must go as well.
             let holds = match owner.serving() {
-                Some(range) => range.holds_any(&rows).await?,
+                Some(range) => {
+                    let holds = range.holds_any(&rows).await?;
+                    range.check_lease()?;
+                    holds
+                }
                 None => true,
             };
             if holds {

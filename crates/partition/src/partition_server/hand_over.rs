@@ -379,7 +379,8 @@ impl PartitionServer {
         let streams = &self.shared.streams;
         while let Some((table, id)) = self.take_unnamed_range() {
             let names = streams.list(&RangePartition::streams_folder(table, id));
-            if names.is_empty() {
+            // Another process may have given the id, too: what it has made is not this one's to remove.
+            if names.is_empty() || self.may_act(&names) {
                 continue;
             }
             let deletes = self.shared.deletes(names)?;

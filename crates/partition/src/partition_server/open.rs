@@ -180,7 +180,7 @@ impl PartitionServer {
     }
 
     /// Whether these streams of a range are of another process that has not gone.
-    fn may_act(&self, streams: &[StreamName]) -> bool {
+    pub(super) fn may_act(&self, streams: &[StreamName]) -> bool {
         let owners = streams.iter().filter_map(|stream| self.shared.streams.owner(stream).ok());
         let mut others = owners.filter(|owner| owner.incarnation != self.shared.life.incarnation);
         others.any(|owner| self.shared.streams.has_joined(owner.incarnation))

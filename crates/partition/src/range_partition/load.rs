@@ -2,9 +2,9 @@
 //! over.
 //!
 //! What always holds: nothing of a range is written or removed before all that its load needs was read, so a
-//! damaged range stays as it is; any record that does not read fails the load with its place. A log that grew
-//! between the read and the take-over, after which no former owner can add to it, fails the load. What the
-//! metadata does not name is an orphan and is removed last. The owner is chosen by the caller.
+//! damaged range stays as it is; any record that does not read fails the load with its place. Metadata or
+//! a log that grew between the read and the take-over, after which no former owner can add to it, fail the
+//! load. What the metadata does not name is an orphan and is removed last. The owner is chosen by the caller.
 //! Where there is no space, nothing is written: the range goes on as the owner that it had, which nobody
 //! else can be, as one process at a time has the folder.
 
@@ -105,7 +105,8 @@ pub(crate) struct ReadRange {
     last_version: RowVersion,
     log_positions: LogPositions,
     replayed: u64,
-    /// What was replayed.
+    /// What was read of its metadata, and what was replayed.
+    metadata_read: StreamStat,
     log: StreamStat,
 }
 
@@ -196,6 +197,7 @@ pub(crate) async fn read(
 ) -> Result<ReadRange, PartitionError> {
     let streams = &shared.streams;
     let damaged = |what| PartitionError::Storage(format!("stream {}: {what}", names.metadata));
+    let metadata_read = streams.stat(&names.metadata)?;
     let newest = read_metadata(streams, &names.metadata).await?;
     let metadata = newest.ok_or_else(|| damaged("no metadata"))?;
     if metadata.range != *range {
@@ -214,7 +216,7 @@ pub(crate) async fn read(
     let replay = replay_log(streams, &names, &metadata, &active, &mut dropped);
     let (last_version, log_positions, replayed) = replay.await.map_err(in_log)?;
     let tree = Tree { active, frozen: Vec::new(), checkpoints: checkpoints.into(), fetch_epoch: 0 };
-    Ok(ReadRange { names, metadata, tree, last_version, log_positions, replayed, log })
+    Ok(ReadRange { names, metadata, tree, last_version, log_positions, replayed, metadata_read, log })
 }
 
 /// The partition map's range has the marks of deleted containers.
@@ -279,7 +281,7 @@ impl ReadRange {
         }
         let owner = self.newest_owner(streams)?;
         self.metadata.epoch = owner.epoch;
-        let ReadRange { names, mut metadata, tree, last_version, log_positions, replayed, log: _ } = self;
+        let ReadRange { names, mut metadata, tree, last_version, log_positions, replayed, .. } = self;
         let data = names.data.as_ref().map(|data| open_data(streams, data)).transpose()?;
         let unused = remove_leftovers(streams, &names, owner, &metadata).await?;
         // Their names are taken.
@@ -295,9 +297,11 @@ impl ReadRange {
         let names = &self.names;
         streams.take_over(&names.metadata, owner).await?;
         streams.take_over(&names.log, owner).await?;
-        if streams.stat(&names.log)? != self.log {
-            let what = format!("stream {}: another owner has appended while it was read", names.log);
-            return Err(LoadError::Failed(PartitionError::Unavailable(what)));
+        for (stream, read) in [(&names.metadata, &self.metadata_read), (&names.log, &self.log)] {
+            if streams.stat(stream)? != *read {
+                let what = format!("stream {stream}: another owner has appended while it was read");
+                return Err(LoadError::Failed(PartitionError::Unavailable(what)));
+            }
         }
         if let Some(data) = &names.data {
             streams.take_over(data, owner).await?;

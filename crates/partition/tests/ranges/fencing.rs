@@ -61,6 +61,10 @@ fn whatever_a_former_owner_still_does_its_successor_has_all_rows_and_no_others()
                 let row = key(1, &format!("p{}", at % 5), &format!("s{at}"));
                 put(&successor, &mut expected, row, Some(value(at, 300))).await.unwrap();
             }
+            // Its heirs have the ids that the former owner would give next.
+            assert_eq!(successor.split(TABLE, &key(1, "p3", "")).await, Ok(true), "seed {seed}");
+            let row = key(1, "p3", "in an heir");
+            put(&successor, &mut expected, row, Some(value(seed, 300))).await.unwrap();
             let split = former.split(TABLE, &key(1, "p2", "")).await;
             assert!(split.is_err(), "seed {seed}: {split:?}");
             // Time for what both of them do in the background.
