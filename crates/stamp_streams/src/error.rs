@@ -32,7 +32,10 @@ pub enum StampError {
     /// A sweep does nothing now.
     #[error(transparent)]
     Sweep(#[from] SweepRefused),
-    /// The stamp is not there, or is there already, or the store can't carry one.
+    /// Another process was first with what only one can do: looking again shows what it did.
+    #[error("{0}")]
+    Raced(String),
+    /// The stamp is not there, or the store can't carry one.
     #[error("{0}")]
     Setup(String),
 }

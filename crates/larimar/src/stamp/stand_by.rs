@@ -162,7 +162,7 @@ impl StandBy<'_> {
         };
         match failed {
             JoinError::Stamp(StampError::Stored(error)) => Err(StampFailure::Refused(error.to_string())),
-            JoinError::Stamp(StampError::Setup(why)) if !is_race(&why) => Err(StampFailure::Refused(why)),
+            JoinError::Stamp(StampError::Setup(why)) => Err(StampFailure::Refused(why)),
             JoinError::FirstStart(why) => Err(StampFailure::Refused(why)),
             JoinError::Stamp(error) => {
                 self.waiting.note(error.to_string());
@@ -197,11 +197,6 @@ impl From<StampError> for JoinError {
     fn from(error: StampError) -> Self {
         JoinError::Stamp(error)
     }
-}
-
-/// Whether another process was as quick: the next look finds its stamp.
-fn is_race(why: &str) -> bool {
-    why.contains("another process") || why.contains("already")
 }
 
 fn served_by(own: OwnEntry) -> String {

@@ -12,7 +12,7 @@ use crate::stamp::stores::Stores;
 use base::BoxFuture;
 use front_end::{Limits, StandByFrontEnd};
 use futures_util::future::{Either, select};
-use stamp_streams::{Next, OwnedRange, RangeStop, StoreError};
+use stamp_streams::{Next, OwnedRange, RangeStop};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,8 +24,6 @@ const LEAVE_FOR: Duration = Duration::from_secs(2);
 const STAND_BY_DRAIN_FOR: Duration = Duration::from_millis(100);
 /// How long loading a stamp that was taken may take.
 const OPEN_FOR: Duration = Duration::from_secs(120);
-/// How long the object store has to answer a process that could not write, before another tries.
-const STORE_ANSWERS_IN: Duration = Duration::from_secs(1);
 
 /// Joins the stamp and serves it whenever nobody else does, until the process is asked to stop.
 pub(crate) async fn run(
@@ -150,26 +148,16 @@ async fn open(
 
 /// The range again, if it is still this process's. One that can't reach the object store gives it up.
 async fn go_on(range: &Arc<OwnedRange>, stand_by: &StandBy<'_>) -> Result<Option<Arc<OwnedRange>>, String> {
-    if range.stopped() == Some(RangeStop::Reload) && !reaches_store(stand_by).await {
+    if range.stopped() == Some(RangeStop::Reload) && !range.reaches_store().await {
         stand_by.waiting.note("this process does not reach the object store".to_owned());
         range.give_up().await.map_err(|error| error.to_string())?;
         // Others look meanwhile.
-        stand_by.stores.surroundings.clock.sleep(stand_by.stores.surroundings.settings.ttl).await;
+        let surroundings = &stand_by.stores.surroundings;
+        surroundings.clock.sleep(surroundings.settings.ttl).await;
         return Ok(None);
     }
     match range.go_on().await.map_err(|error| error.to_string())? {
         Next::Serve(range) => Ok(Some(range)),
         Next::TakeAgain | Next::Forget | Next::LeaveAlone => Ok(None),
-    }
-}
-
-/// Whether the object store answers this process now.
-async fn reaches_store(stand_by: &StandBy<'_>) -> bool {
-    let surroundings = &stand_by.stores.surroundings;
-    let name = format!("{}/reached", surroundings.settings.stamp);
-    let read = surroundings.objects.read(&name, 0, 1);
-    match select(read, surroundings.clock.sleep(STORE_ANSWERS_IN)).await {
-        Either::Left((answer, _)) => matches!(answer, Ok(_) | Err(StoreError::NotThere)),
-        Either::Right(_) => false,
     }
 }

@@ -5,8 +5,10 @@
 //! tried again, and keeps nobody from being served.
 
 use base::Clock;
+use futures_util::future::{Either, select};
 use stamp::Mark;
 use stamp_streams::{Life, OwnedRange, Sweeper, back_up_all, prune_backups};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,7 +35,7 @@ pub(super) async fn keep_backing_up(life: Arc<Life>, range: Arc<OwnedRange>, clo
                 Err(error) => tracing::warn!(%error, "the documents can't be backed up; it is tried again"),
             }
         }
-        clock.sleep(BACK_UP_EVERY).await;
+        let _ = select(pin!(range.until_stopped()), clock.sleep(BACK_UP_EVERY)).await;
     }
 }
 
@@ -42,7 +44,9 @@ pub(super) async fn keep_sweeping(life: Arc<Life>, range: Arc<OwnedRange>, clock
     let sweeper = Sweeper::new(&life);
     let (mut last, mut left) = (None, SWEEPS_AFTER_CHANGE);
     while range.stopped().is_none() {
-        clock.sleep(SWEEP_EVERY).await;
+        if let Either::Left(_) = select(pin!(range.until_stopped()), clock.sleep(SWEEP_EVERY)).await {
+            return;
+        }
         let mark = range.document().mark;
         if last != Some(mark) {
             left = SWEEPS_AFTER_CHANGE;

@@ -63,7 +63,7 @@ pub async fn is_founded(surroundings: &Surroundings) -> Result<bool, StampError>
 /// If there is a stamp, or the object store can't carry one, or a store can't be reached.
 pub async fn found(surroundings: &Surroundings, ranges: &[FirstRange]) -> Result<(), StampError> {
     if read_life(surroundings).await?.is_some() {
-        return Err(StampError::Setup("the metadata store has this stamp already".to_owned()));
+        return Err(StampError::Raced("the metadata store has this stamp already".to_owned()));
     }
     probe(surroundings).await?;
     let generation = Generation(surroundings.draw_wide());
@@ -134,7 +134,7 @@ async fn put_once(
             TransactionAnswer::Committed(_) => return Ok(()),
             TransactionAnswer::CompareFailed if may_be_done => return Ok(()),
             TransactionAnswer::CompareFailed => {
-                return Err(StampError::Setup("another process writes to this stamp".to_owned()));
+                return Err(StampError::Raced("another process writes to this stamp".to_owned()));
             }
             TransactionAnswer::Unknown => may_be_done = true,
         }
@@ -159,7 +159,7 @@ pub(crate) async fn put_life(surroundings: &Surroundings, entry: LifeEntry) -> R
                 Ok(Some(found)) if found == entry => return Ok(()),
                 Ok(Some(_)) => {
                     let other = "another process has founded or restored the stamp meanwhile";
-                    return Err(StampError::Setup(other.to_owned()));
+                    return Err(StampError::Raced(other.to_owned()));
                 }
                 _ => back_off.wait().await,
             },

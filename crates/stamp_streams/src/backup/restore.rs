@@ -54,7 +54,7 @@ pub async fn restore(
         surroundings.clock.sleep(wait).await;
     }
     if read_life(surroundings).await?.is_some() {
-        return Err(StampError::Setup("the metadata store has this stamp already".to_owned()));
+        return Err(StampError::Raced("the metadata store has this stamp already".to_owned()));
     }
     let backup = read_backups(surroundings).await?;
     let mut first_objects = first_objects(surroundings).await?;

@@ -69,8 +69,9 @@ impl Held {
 
     /// The document that is committed.
     pub(super) fn listing(&self) -> Arc<Listing> {
-        let document = self.range.document();
         let mut listing = self.listing.lock();
+        // Read under the lock, so that a listing is never replaced by an older one.
+        let document = self.range.document();
         if !Arc::ptr_eq(&listing.document, &document) {
             *listing = Arc::new(Listing::new(document));
             let extents = &listing.extents;

@@ -36,6 +36,12 @@ impl Starts {
         Some(Starts { starts, end })
     }
 
+    /// Of parts that begin there, up to `end`.
+    fn until(mut starts: Vec<u64>, end: u64) -> Self {
+        starts.retain(|start| *start < end);
+        Starts { starts, end }
+    }
+
     /// The part that has the byte at `offset`: where it begins and ends.
     pub(super) fn part_at(&self, offset: u64) -> Option<(u64, u64)> {
         if offset >= self.end {
@@ -111,27 +117,24 @@ impl PartStarts {
     /// acknowledged would have stopped the range.
     fn close(&self, extent: ExtentName, length: u64) -> Option<Arc<Starts>> {
         let mut kept = self.0.lock();
-        let starts = Arc::new(Starts { starts: kept.open.remove(&extent)?, end: length });
+        let starts = Arc::new(Starts::until(kept.open.remove(&extent)?, length));
         kept.keep(extent, starts.clone());
         Some(starts)
     }
 
-    /// Of extents that are sealed by now only as many are kept as of others, of those that are gone none.
-    /// `length_of`: none, the extent is gone.
+    /// Of extents that are sealed or gone by now only as many are kept as of others. `length_of`: none, the
+    /// extent is gone.
     pub(super) fn settle(&self, length_of: impl Fn(ExtentName) -> Option<Option<u64>>) {
         let mut kept = self.0.lock();
         let open: Vec<ExtentName> = kept.open.keys().copied().collect();
         for extent in open {
             match length_of(extent) {
                 Some(None) => {}
-                Some(Some(length)) => {
+                // Of one that is gone readers may still hold places.
+                sealed_or_gone => {
+                    let length = sealed_or_gone.flatten().unwrap_or(u64::MAX);
                     let starts = kept.open.remove(&extent).unwrap_or_default();
-                    kept.keep(extent, Arc::new(Starts { starts, end: length }));
-                }
-                // Readers may still hold places in it.
-                None => {
-                    let starts = kept.open.remove(&extent).unwrap_or_default();
-                    kept.keep(extent, Arc::new(Starts { starts, end: u64::MAX }));
+                    kept.keep(extent, Arc::new(Starts::until(starts, length)));
                 }
             }
         }
@@ -163,8 +166,7 @@ impl PartStarts {
     /// The parts of an open extent up to `end`, where what is acknowledged ends.
     pub(super) fn open(&self, extent: ExtentName, end: u64) -> Starts {
         let kept = self.0.lock();
-        let starts = kept.open.get(&extent).map(Vec::as_slice).unwrap_or_default();
-        Starts { starts: starts.iter().copied().filter(|start| *start < end).collect(), end }
+        Starts::until(kept.open.get(&extent).cloned().unwrap_or_default(), end)
     }
 
     fn kept(&self, extent: ExtentName) -> Option<Arc<Starts>> {
@@ -251,6 +253,27 @@ mod tests {
         assert_eq!(starts.parts_from(16), []);
         assert_eq!(Starts::of(&[]).unwrap().part_at(0), None);
         assert_eq!(Starts::of(&[u64::MAX, 1]), None);
+    }
+
+    #[test]
+    fn what_was_written_is_known_while_it_is_open_sealed_and_gone() {
+        let (kept, name) = (PartStarts::default(), |counter| ExtentName::new(Incarnation(1), counter));
+        for extent in [1, 2, 3] {
+            [0, 20, 10].into_iter().for_each(|start| kept.appended(name(extent), start));
+        }
+        kept.settle(|extent| match extent.0.counter {
+            1 => Some(None),
+            // Its last part was not acknowledged.
+            2 => Some(Some(20)),
+            _ => None,
+        });
+        let open: Vec<_> = kept.0.lock().open.keys().copied().collect();
+        assert_eq!(open, [name(1)]);
+        assert_eq!(kept.open(name(1), 20).parts_from(0), [(0, 10), (10, 20)]);
+        for (extent, part) in [(1, Some((20, u64::MAX))), (2, None), (3, Some((20, u64::MAX)))] {
+            assert_eq!(kept.open_part_at(name(extent), 25), part, "{extent}");
+            assert_eq!(kept.open_part_at(name(extent), 12), Some((10, 20)), "{extent}");
+        }
     }
 
     #[test]

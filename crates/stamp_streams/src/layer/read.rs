@@ -123,8 +123,10 @@ impl Held {
                 }
                 Err(damage) => return Err(StreamError::Corrupt(damage)),
                 Ok(why) if surroundings.clock.monotonic() >= until => {
-                    // Another process may reach the store.
-                    self.range.stop(RangeStop::Reload);
+                    // Another process may reach the store. One object that is stuck is no reason.
+                    if !self.range.reaches_store().await {
+                        self.range.stop(RangeStop::Reload);
+                    }
                     return Err(StreamError::Unavailable(format!("object {name} can't be read: {why}")));
                 }
                 Ok(_) => back_off.wait().await,

@@ -9,8 +9,10 @@ use crate::extents::log_core::LogCore;
 use crate::membership::life::Life;
 use crate::range::range_stop::RangeStop;
 use crate::settings::Breach;
+use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
 use base::BoxFuture;
+use futures_util::future::{Either, select};
 use parking_lot::Mutex;
 use stamp::{
     Backup, ExtentEntry, ExtentName, HeldRange, Owner, RangeDocument, RangeId, Release, StampLife, StreamId,
@@ -18,7 +20,12 @@ use stamp::{
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
+
+/// How long the object store has to answer a process that could not read or write, before that takes it for
+/// cut off.
+const STORE_ANSWERS_IN: Duration = Duration::from_secs(1);
 
 /// Who may do what with a range.
 #[derive(Debug, Default)]
@@ -140,7 +147,7 @@ impl OwnedRange {
                 return stop;
             }
             let ended = std::pin::pin!(self.life.ended());
-            futures_util::future::select(stopped, ended).await;
+            select(stopped, ended).await;
         }
     }
 
@@ -157,6 +164,17 @@ impl OwnedRange {
     /// Starts a task beside the range.
     pub(crate) fn spawn(&self, name: &'static str, task: BoxFuture<'static, ()>) {
         self.life.surroundings.spawner.spawn(name, task);
+    }
+
+    /// Whether the object store answers this process in time, whatever it answers for one object.
+    pub async fn reaches_store(&self) -> bool {
+        let surroundings = self.surroundings();
+        let name = format!("{}/reached", surroundings.settings.stamp);
+        let read = surroundings.objects.read(&name, 0, 1);
+        match select(read, surroundings.clock.sleep(STORE_ANSWERS_IN)).await {
+            Either::Left((answer, _)) => matches!(answer, Ok(_) | Err(StoreError::NotThere)),
+            Either::Right(_) => false,
+        }
     }
 
     /// A name that nothing has.

@@ -17,6 +17,7 @@ mod bad_input;
 mod checks;
 mod clients;
 mod faults;
+mod held_range;
 mod histories;
 mod host;
 mod keys;

@@ -1,0 +1,112 @@
+//! What a process does with a range that it holds, beside its logs: it gives the range up, keeps the document
+//! within its bound, and deletes old backups.
+
+use crate::world::World;
+use stamp::{Change, DOCUMENT_SIZE_BYTES_MAX, ExtentName, StreamId, backups_folder, encode_document};
+use stamp_streams::{
+    Life, OwnedRange, RangeWatch, StampError, Surroundings, Taken, back_up_all, prune_backups,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn run(test: impl Future<Output = ()>) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
+    runtime.block_on(test);
+}
+
+/// A world whose hosts are dead, and a process that has its first range.
+async fn holder() -> (Arc<World>, Surroundings, Arc<Life>, Arc<OwnedRange>) {
+    let world = World::new(3, None, false).await;
+    world.hosts.lock().iter().for_each(|host| host.gate.kill());
+    let operator = world.operator();
+    let life = Life::join(&operator).await.expect("joined");
+    let range = take(&life).await.expect("it is free");
+    (world, operator, life, range)
+}
+
+/// Takes the first range, if it may be taken at once.
+async fn take(life: &Arc<Life>) -> Option<Arc<OwnedRange>> {
+    let watch = RangeWatch::new(life);
+    let first = *watch.look().await.expect("ranges").keys().next().expect("a range");
+    match watch.take(first).await.expect("an answer") {
+        Taken::Range(range) => Some(range),
+        _ => None,
+    }
+}
+
+fn create(life: &Life, purpose: String) -> Change {
+    Change::CreateStream { stream: StreamId(life.next_name()), purpose }
+}
+
+#[test]
+fn a_range_that_was_given_up_is_free_at_once_and_serves_nothing() {
+    run(async {
+        let (_world, operator, _life, range) = holder().await;
+        let other = Life::join(&operator).await.expect("joined");
+        assert!(take(&other).await.is_none(), "its owner lives");
+        range.give_up().await.expect("given up");
+        assert!(!range.admits_reads() && !range.admits_writes());
+        let taken = take(&other).await.expect("it is free");
+        assert!(taken.owner().epoch > range.owner().epoch);
+        assert!(range.give_up().await.is_err(), "it is another's");
+        assert!(taken.admits_writes(), "and stays so");
+    });
+}
+
+/// Creates streams with names of this length, so many at a time, until the document has no room for more.
+async fn fill(life: &Life, range: &OwnedRange, name_length: usize, at_once: usize) {
+    for round in 0.. {
+        let names = (0..at_once).map(|at| format!("{:0>name_length$}", format!("{at_once}-{round}-{at}")));
+        let changes: Vec<Change> = names.map(|name| create(life, name)).collect();
+        match range.change(&changes).await {
+            Ok(_) => {}
+            Err(StampError::Setup(why)) if why.contains("would have") => return,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_document_without_room_takes_the_ends_of_its_extents() {
+    run(async {
+        let (_world, _operator, life, range) = holder().await;
+        let stream = StreamId(life.next_name());
+        let extents: Vec<ExtentName> = (0..100).map(|_| ExtentName(life.next_name())).collect();
+        let mut changes = vec![Change::CreateStream { stream, purpose: "extents".to_owned() }];
+        changes.extend(extents.iter().map(|extent| Change::AddExtent { stream, extent: *extent }));
+        range.change(&changes).await.expect("there is room");
+        for (name_length, at_once) in [(200, 60), (200, 1), (20, 1)] {
+            fill(&life, &range, name_length, at_once).await;
+        }
+        let ends = |extent: &ExtentName| Change::RecordLength { stream, extent: *extent, length: 1 << 40 };
+        let ends: Vec<Change> = extents.iter().map(ends).collect();
+        let ended = range.change(&ends).await.expect("it is on the way to become smaller");
+        let size = encode_document(&ended, life.life().stamp).len();
+        assert!(size > DOCUMENT_SIZE_BYTES_MAX, "{size} bytes: there was room");
+        range.change(&[Change::DeleteStream { stream }]).await.expect("it becomes smaller");
+    });
+}
+
+#[test]
+fn the_newest_backups_stay() {
+    run(async {
+        let (_world, operator, life, range) = holder().await;
+        let mut revisions = Vec::new();
+        for at in 0..5 {
+            range.change(&[create(&life, format!("s{at}"))]).await.expect("changed");
+            revisions.push(back_up_all(&life).await.expect("a backup").0);
+        }
+        // Listings lag.
+        operator.clock.sleep(Duration::from_secs(9)).await;
+        let folder = backups_folder(life.life());
+        let names = async || operator.objects.list(&folder, None).await.expect("a page").names;
+        let others = names().await.len() - revisions.len();
+        assert_eq!(prune_backups(&life, 2).await, Ok(3 + others));
+        let kept: Vec<String> =
+            revisions[3..].iter().map(|revision| format!("{folder}{revision:016x}")).collect();
+        operator.clock.sleep(Duration::from_secs(9)).await;
+        assert_eq!(names().await, kept);
+        assert_eq!(prune_backups(&life, 0).await, Ok(1), "one always stays");
+    });
+}
