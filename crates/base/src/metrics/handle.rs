@@ -92,6 +92,17 @@ impl Histogram {
         self.0.sum.fetch_add(value, Ordering::Relaxed);
     }
 
+    /// Takes over counts that are kept elsewhere, by the family's bounds with one more for what is above the
+    /// last, and the sum of the values.
+    pub fn set(&self, counts: &[u64], sum: u64) {
+        debug_assert_eq!(counts.len(), self.0.counts.len());
+        // The sum last, as it is read first.
+        for (cell, count) in self.0.counts.iter().zip(counts) {
+            cell.store(*count, Ordering::Relaxed);
+        }
+        self.0.sum.store(sum, Ordering::Relaxed);
+    }
+
     /// Something took so long.
     pub fn record_duration(&self, duration: Duration) {
         self.record(microseconds(duration));

@@ -196,6 +196,17 @@ mod tests {
     }
 
     #[test]
+    fn counts_that_are_kept_elsewhere_are_taken_over() {
+        let metrics = Metrics::default();
+        let mut counts = vec![0; TOOK.bounds.len() + 1];
+        (counts[0], counts[2]) = (3, 1);
+        metrics.histogram(&TOOK, &[]).set(&counts, 700);
+        let read = metrics.read();
+        let Value::Histogram { cumulative, sum } = &read[0].series[0].value else { panic!() };
+        assert_eq!((&cumulative[..3], cumulative[TOOK.bounds.len()], *sum), (&[3, 3, 4][..], 4, 700));
+    }
+
+    #[test]
     fn ten_thousand_accounts_have_a_thousand_series() {
         let metrics = Metrics::default();
         for account in 0..10_000 {

@@ -16,6 +16,7 @@ mod process;
 mod readiness;
 mod route;
 mod sampled;
+mod sampled_stamp;
 mod start;
 mod token_store;
 mod tokens;
@@ -23,6 +24,7 @@ mod tries;
 
 pub(crate) use api::Handles;
 pub(crate) use readiness::{Layers, Readiness};
+pub(crate) use sampled_stamp::StampSource;
 pub(crate) use start::{AdminError, AdminSide};
 pub(crate) use token_store::{TOKEN_FILE_NAME, TOKEN_FILE_SIZE_BYTES_MAX};
 pub(crate) use tokens::{Role, Tokens};

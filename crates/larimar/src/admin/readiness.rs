@@ -3,6 +3,7 @@
 //! What always holds: it is ready only while requests of every kind are admitted. A full disk, on which reads
 //! and deletions go on, is a reason; so is a start that has not ended, and a stop that has begun.
 
+use super::sampled_stamp::StampSource;
 use crate::stamp::stand_by::Waiting;
 use base::Disk;
 use parking_lot::Mutex;
@@ -37,6 +38,8 @@ pub(crate) struct Readiness {
     now: Mutex<(Phase, Option<Layers>)>,
     /// Why a process of a stamp does not serve.
     waiting: Mutex<Option<Arc<Waiting>>>,
+    /// What a process of a stamp shows of it.
+    stamp: Mutex<Option<Arc<StampSource>>>,
     /// Whether an operator wants balancers to look elsewhere.
     is_held_out: AtomicBool,
 }
@@ -54,8 +57,19 @@ struct Trouble {
 impl Readiness {
     /// Of a server that has just been started.
     pub(crate) fn starting() -> Arc<Self> {
-        let (now, waiting) = (Mutex::new((Phase::Starting, None)), Mutex::default());
-        Arc::new(Readiness { now, waiting, is_held_out: AtomicBool::new(false) })
+        let now = Mutex::new((Phase::Starting, None));
+        let (waiting, stamp, is_held_out) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
+        Arc::new(Readiness { now, waiting, stamp, is_held_out })
+    }
+
+    /// The process is one of a stamp.
+    pub(crate) fn note_stamp(&self, source: Arc<StampSource>) {
+        *self.stamp.lock() = Some(source);
+    }
+
+    /// Where metrics of a stamp come from, if the process is one of a stamp.
+    pub(crate) fn stamp(&self) -> Option<Arc<StampSource>> {
+        self.stamp.lock().clone()
     }
 
     /// This process of a stamp does not serve now; `waiting` says why.

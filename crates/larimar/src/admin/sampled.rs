@@ -6,6 +6,7 @@
 
 use super::process::ProcessMetrics;
 use super::readiness::{Layers, Phase, Readiness};
+use super::sampled_stamp;
 use Unit::{Bytes, Count, Seconds};
 use base::metrics::{Family, Metrics, Unit};
 use partition::{ObjectTable, PartitionStatistics};
@@ -242,6 +243,7 @@ pub(super) fn sample(into: &Metrics, readiness: &Readiness, version: &str) {
     into.gauge(&THREADS, &[]).set(process.threads);
     into.gauge(&OPEN_FILES, &[]).set(process.open_files);
     into.gauge(&STARTED_AT, &[]).set(process.started_at_us);
+    sampled_stamp::sample(into, readiness.stamp().as_deref());
     if let Some(layers) = readiness.layers() {
         sample_streams(into, &layers);
         sample_partitions(into, &layers.partitions.statistics());

@@ -111,6 +111,9 @@ pub(super) async fn serve_range(
         partitions: partitions.clone(),
         disk: env.disk.clone(),
     });
+    if let Some(stamp) = process.readiness.stamp() {
+        stamp.note_held(Some((held.range.clone(), held.life.clone())));
+    }
     if let Some(admin) = process.admin {
         admin.note_serving(process.handles.clone(), env);
     }
@@ -164,6 +167,9 @@ pub(super) async fn serve_range(
         }
         Some(stop) => {
             lost(&stop);
+            if let Some(stamp) = process.readiness.stamp() {
+                stamp.note_held(None);
+            }
             if let Some(serving) = serving {
                 let _ = select(serving, env.clock.sleep(DRAIN_FOR)).await;
             }

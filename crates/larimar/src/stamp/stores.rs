@@ -4,7 +4,9 @@ use crate::configuration::stamp::StampConfiguration;
 use base::{BoxFuture, Clock, Environment, Ticks};
 use sha2::{Digest, Sha256};
 use stamp::StampId;
-use stamp_stores::{OpenError, OpenedObjectStore, StoreSurroundings, open_key_values, open_object_store};
+use stamp_stores::{
+    OpenError, OpenedObjectStore, RequestCounts, StoreSurroundings, open_key_values, open_object_store,
+};
 use stamp_streams::{StampSettings, Surroundings};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +49,8 @@ impl Clock for SuspendClock {
 /// The stores.
 pub(super) struct Stores {
     pub(super) objects: OpenedObjectStore,
+    /// Of requests to etcd.
+    pub(super) key_counts: Arc<RequestCounts>,
     pub(super) surroundings: Surroundings,
 }
 
@@ -84,7 +88,7 @@ impl Stores {
             keys: keys.store.clone(),
             settings: Arc::new(settings),
         };
-        Ok(Stores { objects, surroundings })
+        Ok(Stores { objects, key_counts: keys.counts, surroundings })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Turns of standing by and serving, over the same ports.
 
+use crate::admin::StampSource;
 use crate::configuration::stamp::StampConfiguration;
 use crate::over_ranges::{front_end_settings, stopped};
 use crate::serve_error::ServeError;
@@ -33,6 +34,7 @@ pub(crate) async fn run(
 ) -> Result<(), ServeError> {
     let stores = Stores::open(stamp, process.env).await?;
     let accounts = ServedAccounts::of(&process.configuration.accounts, &stores.surroundings);
+    process.readiness.note_stamp(StampSource::new(stores.objects.counts.clone(), stores.key_counts.clone()));
     let waiting = Arc::new(Waiting::default());
     waiting.note("it joins the stamp".to_owned());
     let stand_by =

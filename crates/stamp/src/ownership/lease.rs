@@ -63,6 +63,17 @@ impl Lease {
         self.has_ended = true;
     }
 
+    /// How long the process may still serve; nothing before the first beat and once the lease has ended.
+    pub fn left(&self, now: Instants) -> Duration {
+        match self.deadline.filter(|_| !self.has_ended) {
+            None => Duration::ZERO,
+            Some(deadline) => {
+                let by_wall = deadline.wall.since_unix().saturating_sub(now.wall.since_unix());
+                deadline.boot.saturating_sub(now.boot).min(by_wall)
+            }
+        }
+    }
+
     /// Whether the process may admit and acknowledge now. Once it may not, it never may again.
     pub fn holds(&mut self, now: Instants) -> bool {
         let is_before = |deadline: Instants| now.boot < deadline.boot && now.wall < deadline.wall;
@@ -99,6 +110,8 @@ mod tests {
         for (boot, wall, holds) in [(11, 11, true), (18, 18, true), (19, 18, false)] {
             assert_eq!(lease.clone().holds(at(boot, wall)), holds, "{boot}, {wall}");
         }
+        let left = |boot, wall| lease.left(at(boot, wall)).as_secs();
+        assert_eq!((left(11, 11), left(11, 13), left(18, 11), left(19, 11), left(11, 30)), (8, 6, 1, 0, 0));
         lease.beat_committed(at(15, 15), at(16, 16));
         assert!(lease.clone().holds(at(23, 23)) && !lease.holds(at(24, 24)));
     }

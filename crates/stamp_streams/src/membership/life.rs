@@ -16,6 +16,7 @@ use stamp::{
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// One life of a process.
@@ -97,6 +98,11 @@ impl Life {
             self.end();
         }
         holds
+    }
+
+    /// How long the process may still admit and acknowledge, unless the next beat moves the end.
+    pub fn lease_left(&self) -> Duration {
+        self.lease.lock().left(self.surroundings.instants())
     }
 
     pub(crate) fn with_lease<T>(&self, change: impl FnOnce(&mut Lease) -> T) -> T {

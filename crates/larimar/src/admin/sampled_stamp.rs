@@ -1,0 +1,130 @@
+//! Metrics of a process of a stamp: what it serves, how long it may, and what it sends to the stores.
+//!
+//! What always holds: they are read when somebody asks for them; a process on a data folder shows zeros.
+
+use base::metrics::Unit::{Bytes, Count, Seconds};
+use base::metrics::{Family, Kind, Metrics};
+use parking_lot::Mutex;
+use stamp_stores::{LATENCY_BOUNDS_US, RequestCounts, RequestKind, RequestReading};
+use stamp_streams::{Life, OwnedRange};
+use std::sync::Arc;
+
+static SERVING: Family = Family::gauge(
+    "larimar_stamp_serving",
+    Count,
+    &[],
+    "1 while this process serves its stamp; 0 on a stand-by, and without a stamp.",
+);
+static EPOCH: Family = Family::gauge(
+    "larimar_stamp_epoch",
+    Count,
+    &[],
+    "How often the stamp has changed hands, while this process serves it.",
+);
+static LEASE_LEFT: Family = Family::gauge(
+    "larimar_stamp_lease_left_seconds",
+    Seconds,
+    &[],
+    "How long this process may still answer, unless the next beat prolongs it.",
+);
+static EXTENTS: Family =
+    Family::gauge("larimar_stamp_extents", Count, &[], "Extents that the stamp's document names.");
+static REQUESTS: Family = Family::counter(
+    "larimar_store_requests_total",
+    Count,
+    &["store", "kind", "outcome"],
+    "Requests to a stamp's object store and to etcd: answered, failed, or abandoned by this process.",
+);
+static CONTENT: Family = Family::counter(
+    "larimar_store_content_bytes_total",
+    Bytes,
+    &["store", "kind"],
+    "Bytes of content in them, sent or received.",
+);
+static TOOK: Family = Family {
+    name: "larimar_store_request_seconds",
+    kind: Kind::Histogram,
+    unit: Seconds,
+    help: "How long answered and failed ones took.",
+    labels: &["store", "kind"],
+    bounds: &LATENCY_BOUNDS_US,
+};
+
+/// The kinds of requests to the object store; the others are etcd's.
+const OBJECT_KINDS: [RequestKind; 4] =
+    [RequestKind::Create, RequestKind::Read, RequestKind::List, RequestKind::Delete];
+
+/// Where the metrics of a process of a stamp come from.
+pub(crate) struct StampSource {
+    pub(crate) objects: Arc<RequestCounts>,
+    pub(crate) keys: Arc<RequestCounts>,
+    /// What it serves, if it does.
+    held: Mutex<Option<(Arc<OwnedRange>, Arc<Life>)>>,
+}
+
+impl StampSource {
+    /// Of a process that serves nothing yet.
+    pub(crate) fn new(objects: Arc<RequestCounts>, keys: Arc<RequestCounts>) -> Arc<Self> {
+        Arc::new(StampSource { objects, keys, held: Mutex::default() })
+    }
+
+    /// From now on this is served, or nothing.
+    pub(crate) fn note_held(&self, held: Option<(Arc<OwnedRange>, Arc<Life>)>) {
+        *self.held.lock() = held;
+    }
+}
+
+/// Brings the metrics up to date.
+pub(super) fn sample(into: &Metrics, source: Option<&StampSource>) {
+    let held = source.and_then(|source| source.held.lock().clone());
+    let document = held.as_ref().map(|(range, _)| range.document());
+    into.gauge(&SERVING, &[]).set(u64::from(held.is_some()));
+    into.gauge(&EPOCH, &[]).set(held.as_ref().map_or(0, |(range, _)| range.owner().epoch.0));
+    into.gauge(&LEASE_LEFT, &[]).set_duration(held.map(|(_, life)| life.lease_left()).unwrap_or_default());
+    into.gauge(&EXTENTS, &[]).set(document.map_or(0, |document| document.extents().len() as u64));
+    let Some(source) = source else {
+        // The families are there all the same.
+        return sample_kind(into, "object", RequestKind::Create, &RequestReading::default());
+    };
+    for kind in RequestKind::ALL {
+        let (store, counts) = match OBJECT_KINDS.contains(&kind) {
+            true => ("object", &source.objects),
+            false => ("metadata", &source.keys),
+        };
+        sample_kind(into, store, kind, &counts.reading(kind));
+    }
+}
+
+fn sample_kind(into: &Metrics, store: &str, kind: RequestKind, reading: &RequestReading) {
+    let kind = kind.label();
+    for (outcome, count) in
+        [("answered", reading.answered), ("failed", reading.failed), ("abandoned", reading.abandoned)]
+    {
+        into.counter(&REQUESTS, &[store, kind, outcome]).set(count);
+    }
+    into.counter(&CONTENT, &[store, kind]).set(reading.bytes);
+    into.histogram(&TOOK, &[store, kind]).set(&reading.buckets, reading.microseconds);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::metrics::Value;
+
+    #[test]
+    fn requests_to_both_stores_are_shown_by_kind() {
+        let metrics = Metrics::default();
+        sample(&metrics, None);
+        let families = metrics.read().len();
+        let source = StampSource::new(Arc::default(), Arc::default());
+        sample(&metrics, Some(&source));
+        let read = metrics.read();
+        assert_eq!((families, read.len()), (7, 7));
+        let requests = read.iter().find(|family| family.family.name == REQUESTS.name).unwrap();
+        assert_eq!(requests.series.len(), 3 * RequestKind::ALL.len());
+        let stores: Vec<&str> = requests.series.iter().map(|series| series.labels[0].as_str()).collect();
+        assert_eq!(stores.iter().filter(|store| **store == "object").count(), 3 * OBJECT_KINDS.len());
+        let serving = read.iter().find(|family| family.family.name == SERVING.name).unwrap();
+        assert_eq!(serving.series[0].value, Value::Number(0));
+    }
+}
