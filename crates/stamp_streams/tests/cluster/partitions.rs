@@ -239,7 +239,9 @@ async fn work(world: &World, server: &Server, ledger: &mut Ledger, seed: u64) {
             _ => {
                 let write = Put { table: ObjectTable::Entity, key: key.clone(), value: put.clone() };
                 let version = server.partitions.execute(write).await;
-                let version = version.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+                let version = version.unwrap_or_else(|error| {
+                    panic!("seed {seed}: {error}; the range: {:?}", server.range.stopped())
+                });
                 match put {
                     Some(value) => ledger.rows.insert(key.as_bytes().to_vec(), (version, value.to_vec())),
                     None => ledger.rows.remove(&key.as_bytes()[..]),
@@ -281,7 +283,7 @@ async fn history(seed: u64) {
             0 => Weather { slow_one_in: 40, late_one_in: 0, lost_one_in: 60, answer_lost_one_in: 60 },
             _ => Weather::CALM,
         };
-        let server = serve(&world, seed).await;
+        let mut server = serve(&world, seed).await;
         if let Some(former) = former.take() {
             former.gate.resume();
             outlive(&former, seed).await;
@@ -289,6 +291,12 @@ async fn history(seed: u64) {
         }
         // What is not answered for long has the range sealed and read again, which is not done here.
         *world.weather.lock() = Weather::CALM;
+        // A beat that the weather has swallowed may end the lease yet.
+        tokio::time::sleep(world.operator().settings.ttl).await;
+        if server.range.stopped().is_some() {
+            server.gate.kill();
+            server = serve(&world, seed).await;
+        }
         check(&server, &mut ledger, seed).await;
         work(&world, &server, &mut ledger, seed).await;
         match (life + seed) % 3 {

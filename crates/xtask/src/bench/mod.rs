@@ -19,6 +19,7 @@ mod queries;
 pub(crate) mod queues;
 pub(crate) mod rounds;
 mod routes;
+mod stamp;
 mod stress;
 mod table_tools;
 
@@ -89,6 +90,8 @@ enum Part {
     /// The load test `larimar stress` beside the bench's own clients; with --peer against the peer emulator,
     /// too.
     Stress(stress::StressArguments),
+    /// A stamp beside its store: inserts and large blobs, and the store's own creations.
+    Stamp(stamp::StampBenchArguments),
     /// Exports and imports of whole tables: entities a second.
     TableTools(table_tools::TableToolsArguments),
     /// The design that `larimar advise` proposes beside the present one.
@@ -134,6 +137,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
         Some(Part::Profiles(profiles)) => profiles::run(profiles),
         Some(Part::Routes) => routes::run(),
         Some(Part::Stress(stress)) => stress::run(stress),
+        Some(Part::Stamp(stamp)) => stamp::run(stamp),
         Some(Part::TableTools(tools)) => table_tools::run(tools),
         Some(Part::Advise(advise)) => advise::run(advise),
         None => run_server(arguments),

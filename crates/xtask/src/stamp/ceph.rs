@@ -25,14 +25,14 @@ const OSD_STARTS_MAX: usize = 5;
 const UP_WITHIN: Duration = Duration::from_secs(120);
 /// Seconds that a call of one of Ceph's commands may take.
 const COMMAND_SECONDS_MAX: &str = "60";
-pub(super) const BUCKET: &str = "larimar";
-pub(super) const REGION: &str = "default";
+pub(crate) const BUCKET: &str = "larimar";
+pub(crate) const REGION: &str = "default";
 /// Credentials of this cluster alone.
-pub(super) const ACCESS_KEY: &str = "TRIALACCESSKEY";
-pub(super) const SECRET_KEY: &str = "trial-secret-key";
+pub(crate) const ACCESS_KEY: &str = "TRIALACCESSKEY";
+pub(crate) const SECRET_KEY: &str = "trial-secret-key";
 
 /// Installs the packages where they are missing, by root.
-pub(super) fn set_up() -> Outcome<()> {
+pub(crate) fn set_up() -> Outcome<()> {
     let has = |program: &&str| Path::new("/usr/bin").join(program).is_file();
     match PROGRAMS.iter().all(has) {
         true => Ok(()),
@@ -41,7 +41,7 @@ pub(super) fn set_up() -> Outcome<()> {
 }
 
 /// A running cluster.
-pub(super) struct Ceph {
+pub(crate) struct Ceph {
     folder: PathBuf,
     // In the order in which they end: those that serve before those that they need.
     gateway: Service,
@@ -49,12 +49,12 @@ pub(super) struct Ceph {
     _manager: Service,
     _monitor: Service,
     /// Where the gateway listens.
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Ceph {
     /// Starts all of it, makes a user and a bucket, and shows that a second create is refused.
-    pub(super) fn start(folder: &Path) -> Outcome<Self> {
+    pub(crate) fn start(folder: &Path) -> Outcome<Self> {
         let folder = folder.join("ceph");
         for name in ["mon", "mgr", "rgw", "run", "log"] {
             std::fs::create_dir_all(folder.join(name))?;
@@ -126,7 +126,7 @@ impl Ceph {
     }
 
     /// Creates an object, and answers how long that took.
-    pub(super) fn create(&self, name: &str) -> Outcome<Duration> {
+    pub(crate) fn create(&self, name: &str) -> Outcome<Duration> {
         let started_at = Instant::now();
         let create = ["--request", "PUT", "--header", "If-None-Match: *", "--data-binary", "probe"];
         match self.request(&create, &format!("{BUCKET}/{name}"))?.as_str() {
@@ -146,7 +146,7 @@ impl Ceph {
     }
 
     /// Starts the gateway, and waits until it answers.
-    pub(super) fn start_gateway(&mut self) -> Outcome<()> {
+    pub(crate) fn start_gateway(&mut self) -> Outcome<()> {
         self.gateway.start()?;
         let address = self.address;
         wait_for("the gateway answers", UP_WITHIN, || {
@@ -158,17 +158,17 @@ impl Ceph {
     }
 
     /// `kill -9` of the gateway.
-    pub(super) fn kill_gateway(&mut self) {
+    pub(crate) fn kill_gateway(&mut self) {
         self.gateway.kill();
     }
 
     /// `kill -9` of an OSD.
-    pub(super) fn kill_osd(&mut self, index: usize) {
+    pub(crate) fn kill_osd(&mut self, index: usize) {
         self.osds[index % OSD_COUNT].kill();
     }
 
     /// Starts an OSD again, and waits until all are up.
-    pub(super) fn start_osd_again(&mut self, index: usize) -> Outcome<()> {
+    pub(crate) fn start_osd_again(&mut self, index: usize) -> Outcome<()> {
         self.osds[index % OSD_COUNT].start()?;
         self.wait_for_osds()
     }

@@ -23,7 +23,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A port of this machine that nothing listens on now.
-pub(super) fn free_port() -> Outcome<u16> {
+pub(crate) fn free_port() -> Outcome<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let start = (std::process::id() % u32::from(PORTS_COUNT)) as u16;
     for _ in 0..PORTS_COUNT {
@@ -37,7 +37,7 @@ pub(super) fn free_port() -> Outcome<u16> {
 }
 
 /// Waits until something holds; an error says what did not.
-pub(super) fn wait_for(
+pub(crate) fn wait_for(
     what: &str,
     within: Duration,
     mut holds: impl FnMut() -> Outcome<bool>,
@@ -57,7 +57,7 @@ pub(super) fn wait_for(
 }
 
 /// How a program is started, and its process while there is one.
-pub(super) struct Service {
+pub(crate) struct Service {
     name: String,
     program: PathBuf,
     arguments: Vec<String>,
@@ -68,7 +68,7 @@ pub(super) struct Service {
 
 impl Service {
     /// Nothing is started yet; the output will be appended to a log in the folder.
-    pub(super) fn new(name: &str, program: &Path, arguments: Vec<String>, folder: &Path) -> Self {
+    pub(crate) fn new(name: &str, program: &Path, arguments: Vec<String>, folder: &Path) -> Self {
         Service {
             name: name.to_owned(),
             program: program.to_path_buf(),
@@ -80,12 +80,12 @@ impl Service {
     }
 
     /// With variables of the environment.
-    pub(super) fn with_variables(mut self, variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn with_variables(mut self, variables: &[(&str, &str)]) -> Self {
         self.variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         self
     }
 
-    pub(super) fn start(&mut self) -> Outcome<()> {
+    pub(crate) fn start(&mut self) -> Outcome<()> {
         self.kill();
         let log = File::options().create(true).append(true).open(&self.log)?;
         let mut command = Command::new("setpriv");
@@ -99,12 +99,12 @@ impl Service {
     }
 
     /// Whether its process lives; false, too, once it has ended by itself.
-    pub(super) fn is_running(&mut self) -> bool {
+    pub(crate) fn is_running(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
     /// SIGKILL, and the process is gone when this returns.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             // Both fail when the process has already ended, which is fine.
             let _ = child.kill();
@@ -113,7 +113,7 @@ impl Service {
     }
 
     /// SIGTERM, and the process has ended by itself when this returns.
-    pub(super) fn terminate(&mut self) -> Outcome<()> {
+    pub(crate) fn terminate(&mut self) -> Outcome<()> {
         self.signal(Signal::TERM)?;
         wait_for(&format!("{} after SIGTERM", self.name), STOP_TIMEOUT, || Ok(!self.is_running()))?;
         self.child = None;
@@ -121,12 +121,12 @@ impl Service {
     }
 
     /// SIGSTOP.
-    pub(super) fn pause(&self) -> Outcome<()> {
+    pub(crate) fn pause(&self) -> Outcome<()> {
         self.signal(Signal::STOP)
     }
 
     /// SIGCONT.
-    pub(super) fn resume(&self) -> Outcome<()> {
+    pub(crate) fn resume(&self) -> Outcome<()> {
         self.signal(Signal::CONT)
     }
 
@@ -136,14 +136,14 @@ impl Service {
     }
 
     /// The end of what it printed.
-    pub(super) fn said(&self) -> String {
+    pub(crate) fn said(&self) -> String {
         let said = std::fs::read(&self.log).unwrap_or_default();
         let from = said.len().saturating_sub(LOG_SHOWN_BYTES_MAX);
         format!("{}:\n{}", self.log.display(), String::from_utf8_lossy(&said[from..]))
     }
 
     /// An error once its process has ended.
-    pub(super) fn check(&mut self) -> Outcome<()> {
+    pub(crate) fn check(&mut self) -> Outcome<()> {
         match self.is_running() {
             true => Ok(()),
             false => Err(format!("{} has ended; {}", self.name, self.said()).into()),

@@ -17,7 +17,7 @@ const PROGRAM: &str = "/usr/bin/etcd";
 const UP_WITHIN: Duration = Duration::from_secs(60);
 
 /// Installs the package where it is missing, by root.
-pub(super) fn set_up() -> Outcome<()> {
+pub(crate) fn set_up() -> Outcome<()> {
     match Path::new(PROGRAM).is_file() {
         true => Ok(()),
         false => install_packages("the trial of a stamp", &PACKAGES),
@@ -25,7 +25,7 @@ pub(super) fn set_up() -> Outcome<()> {
 }
 
 /// The members.
-pub(super) struct Etcd {
+pub(crate) struct Etcd {
     members: Vec<Member>,
 }
 
@@ -36,7 +36,7 @@ struct Member {
 
 impl Etcd {
     /// Starts so many members, and waits until each says that it is well.
-    pub(super) fn start(count: usize, folder: &Path) -> Outcome<Self> {
+    pub(crate) fn start(count: usize, folder: &Path) -> Outcome<Self> {
         let mut ports = Vec::new();
         for _ in 0..count {
             ports.push((free_port()?, free_port()?));
@@ -77,12 +77,12 @@ impl Etcd {
     }
 
     /// Where clients find the members.
-    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         self.members.iter().map(|member| member.address).collect()
     }
 
     /// The member that leads, as the others say.
-    pub(super) fn leader(&self) -> Outcome<usize> {
+    pub(crate) fn leader(&self) -> Outcome<usize> {
         let mut ids = Vec::new();
         let mut leader = None;
         for member in &self.members {
@@ -96,13 +96,13 @@ impl Etcd {
     }
 
     /// `kill -9` of a member.
-    pub(super) fn kill(&mut self, index: usize) -> Outcome<()> {
+    pub(crate) fn kill(&mut self, index: usize) -> Outcome<()> {
         self.members.get_mut(index).ok_or("no such member of etcd")?.service.kill();
         Ok(())
     }
 
     /// Starts a member again, and waits until it says that it is well.
-    pub(super) fn start_again(&mut self, index: usize) -> Outcome<()> {
+    pub(crate) fn start_again(&mut self, index: usize) -> Outcome<()> {
         self.members.get_mut(index).ok_or("no such member of etcd")?.service.start()?;
         self.wait_until_well(index)
     }
@@ -120,7 +120,7 @@ impl Etcd {
 }
 
 /// A request that nobody signs.
-pub(super) fn plain_request(address: SocketAddr, verb: &str, path: &str, body: &str) -> Outcome<Answer> {
+pub(crate) fn plain_request(address: SocketAddr, verb: &str, path: &str, body: &str) -> Outcome<Answer> {
     let mut client = HttpClient::connect_within(address, Signer::new(), Duration::from_secs(2))?;
     let request = format!(
         "{verb} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\

@@ -7,10 +7,10 @@
 
 mod arguments;
 mod blobs;
-mod ceph;
-mod child;
+pub(crate) mod ceph;
+pub(crate) mod child;
 mod cluster;
-mod etcd;
+pub(crate) mod etcd;
 mod fault_kind;
 mod faults;
 mod ledger;
