@@ -38,6 +38,10 @@ TOKENS = {
     "x-ms-continuation-nextrowkey": "NextRowKey",
 }
 
+# Where the servers of this run keep their bytes and metadata if each is a process of a stamp of its own, as
+# `cargo xtask stamp --clients` has it: more arguments, with spaces between.
+STAMP_ARGUMENTS = os.environ.get("LARIMAR_STAMP_ARGUMENTS", "").split()
+
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 30
 
@@ -51,6 +55,8 @@ class Server:
         self._folder = tempfile.TemporaryDirectory(prefix="larimar-test-")
         self.folder = pathlib.Path(self._folder.name)
         self.data = pathlib.Path(data) if data else self.folder / "data"
+        # It outlives restarts, as the folder does.
+        self.stamp = uuid.uuid4().hex
         self.process = None
         self.ready = None
         self.start()
@@ -60,7 +66,10 @@ class Server:
         ready_file.unlink(missing_ok=True)
         self.log = open(self.folder / "server.log", "ab")
         command = [BINARY, "--host", "127.0.0.1"]
-        if "--in-memory" not in self.arguments:
+        if STAMP_ARGUMENTS and "--in-memory" not in self.arguments:
+            command += ["--stamp", self.stamp, *STAMP_ARGUMENTS]
+            command += ["--admin-token-file", self.folder / "tokens"]
+        elif "--in-memory" not in self.arguments:
             command += ["--data", self.data]
         # Rules that every server of a run follows, such as boundaries at every page.
         if PAGES_END_EARLY:
@@ -94,6 +103,15 @@ class Server:
         self.base = ready["table"].rstrip("/")
         self.queue_base = ready["queue"].rstrip("/")
         self.blob_base = ready["blob"].rstrip("/")
+        self.wait_until_served(deadline)
+
+    def wait_until_served(self, deadline):
+        """A process of a stamp stands by first: as long as the lease of one that was killed lives."""
+        while STAMP_ARGUMENTS and is_standing_by(self.base):
+            if time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"the server stands by for too long:\n{self.log_text()}")
+            time.sleep(0.02)
 
     def log_text(self):
         return (self.folder / "server.log").read_text(errors="replace")
@@ -161,6 +179,22 @@ class RunningServer:
 
     def close(self):
         pass
+
+
+def is_standing_by(base):
+    """Whether a server says that another process of its stamp serves, or nobody yet."""
+    address = urlsplit(base)
+    if address.scheme != "http":
+        # Tests of TLS look at connections only.
+        return False
+    connection = http.client.HTTPConnection(address.netloc, timeout=5)
+    try:
+        connection.request("GET", f"/{ACCOUNT}/Tables")
+        return connection.getresponse().status == 503
+    except OSError:
+        return True
+    finally:
+        connection.close()
 
 
 def clean_environment(more):

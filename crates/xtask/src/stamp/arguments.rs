@@ -57,6 +57,9 @@ pub(crate) struct StampArguments {
     /// Only starts etcd and the store, tries them, and ends them again.
     #[arg(long)]
     pub(super) services_only: bool,
+    /// The official Python clients' tests in place of faults, each server a process of a stamp of its own.
+    #[arg(long, conflicts_with_all = ["rehearse", "stand_ins"])]
+    pub(super) clients: bool,
     /// Seed of the clients' choices; else a new one, printed.
     #[arg(long)]
     pub(super) seed: Option<u64>,

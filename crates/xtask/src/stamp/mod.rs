@@ -9,6 +9,7 @@ mod arguments;
 mod blobs;
 pub(crate) mod ceph;
 pub(crate) mod child;
+mod clients;
 mod cluster;
 pub(crate) mod etcd;
 mod fault_kind;
@@ -64,6 +65,13 @@ pub(crate) fn run(arguments: &StampArguments) -> Outcome<()> {
         Some(seed) => seed,
         None => u64::from(std::process::id()) ^ std::time::UNIX_EPOCH.elapsed()?.as_nanos() as u64,
     };
+    if arguments.clients {
+        let outcome = clients::run(&plan, &binary, scratch.path());
+        if outcome.is_err() {
+            println!("stamp: logs and data are kept in {}", scratch.keep().display());
+        }
+        return outcome;
+    }
     let what = if plan.is_rehearsal { "rehearsal of a stamp" } else { "stamp" };
     println!("{what}: store {:?}, lease {:?}, seed {seed}", plan.store, plan.lease);
     let outcome = run_rounds(&plan, arguments.spoil, seed, &binary, scratch.path());

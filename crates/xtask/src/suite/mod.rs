@@ -161,10 +161,16 @@ fn set_up_python(root: &Path) -> Outcome<()> {
 }
 
 fn test_python(root: &Path, binary: &Path) -> Outcome<()> {
+    finish(&mut pytest(root, binary)?)
+}
+
+/// The Python clients' tests of this server, ready to run.
+pub(crate) fn pytest(root: &Path, binary: &Path) -> Outcome<Command> {
     set_up_python(root)?;
     let mut pytest = Command::new(python_environment()?.join("bin/python"));
     pytest.args(["-m", "pytest", "--quiet"]);
-    finish(pytest.current_dir(root.join("clients/python")).env("LARIMAR_BIN", binary))
+    pytest.current_dir(root.join("clients/python")).env("LARIMAR_BIN", binary);
+    Ok(pytest)
 }
 
 fn set_up_javascript(root: &Path) -> Outcome<()> {
