@@ -3,7 +3,7 @@
 use crate::configuration::stamp::StampConfiguration;
 use base::{BoxFuture, Clock, Environment, Ticks};
 use sha2::{Digest, Sha256};
-use stamp::StampId;
+use stamp::{StampId, WindowBounds};
 use stamp_stores::{
     OpenError, OpenedObjectStore, RequestCounts, StoreSurroundings, open_key_values, open_object_store,
 };
@@ -18,6 +18,9 @@ const MARGIN_OF_LEASE: u32 = 5;
 const MARGIN_MAX: Duration = Duration::from_secs(1);
 /// The share of a lease time for which a part is tried: then another process may do better with the store.
 const GIVE_UP_OF_LEASE: u32 = 4;
+
+/// Parts of one log that are under way at once. With 4, eight uploads of 4 MiB had 58 % of the store's own rate.
+const WINDOW: WindowBounds = WindowBounds { parts_max: 16, size_bytes_max: 64 << 20 };
 
 /// Why a process can't join its stamp.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +81,7 @@ impl Stores {
             margin: (ttl / MARGIN_OF_LEASE).min(MARGIN_MAX),
             extent_size_bytes: EXTENT_SIZE_BYTES,
             give_up_after: ttl / GIVE_UP_OF_LEASE,
+            window: WINDOW,
             ..StampSettings::new(stamp_id(&configuration.name))
         };
         let surroundings = Surroundings {

@@ -23,6 +23,10 @@ const OSD_SIZE_BYTES: u64 = 16 << 30;
 /// An OSD that ends at its first start is started again so often.
 const OSD_STARTS_MAX: usize = 5;
 const UP_WITHIN: Duration = Duration::from_secs(120);
+/// Names that a probe creates: as many as reach all placement groups.
+const PROBED_NAMES: usize = 24;
+/// What takes longer is no answer of a store that is well.
+const CREATE_SECONDS_MAX: &str = "1";
 /// Seconds that a call of one of Ceph's commands may take.
 const COMMAND_SECONDS_MAX: &str = "60";
 pub(crate) const BUCKET: &str = "larimar";
@@ -133,6 +137,19 @@ impl Ceph {
             "200" => Ok(started_at.elapsed()),
             other => Err(format!("a create is answered {other}").into()),
         }
+    }
+
+    /// Waits until objects of many names are created at once again; answers how long that took.
+    pub(crate) fn wait_until_it_creates(&self) -> Outcome<Duration> {
+        let mut round = 0;
+        wait_for("the store creates", UP_WITHIN, || {
+            round += 1;
+            let began = std::time::UNIX_EPOCH.elapsed()?.as_nanos();
+            let create = ["--request", "PUT", "--data-binary", "probe", "--max-time", CREATE_SECONDS_MAX];
+            let mut answers = (0..PROBED_NAMES)
+                .map(|number| self.request(&create, &format!("{BUCKET}/probe/{began:x}-{round}-{number}")));
+            answers.try_fold(true, |all, answer| Ok(all && answer? == "200"))
+        })
     }
 
     /// The status of a signed request.

@@ -33,6 +33,7 @@ pub(super) struct Struck {
     fault: Fault,
     /// The process, member or OSD that it hits.
     index: usize,
+    /// When it hit; of an OSD when the store itself answered again.
     pub(super) at: Instant,
     /// How long it lasts.
     pub(super) lasts_for: Duration,
@@ -80,7 +81,7 @@ impl Fault {
             _ => cluster.serving().ok_or("no process serves before the fault")?,
         };
         let lasts_for = self.lasts_for(cluster);
-        let at = Instant::now();
+        let mut at = Instant::now();
         match (self, &mut cluster.store) {
             (Fault::Kill, _) => cluster.processes[index].service.kill(),
             (Fault::Pause, _) => cluster.processes[index].service.pause()?,
@@ -89,7 +90,13 @@ impl Fault {
             (Fault::CutStore, _) => cluster.processes[index].set_store_cut(true),
             (Fault::CutClients, _) => cluster.processes[index].set_clients_cut(true),
             (Fault::KillEtcd, _) => cluster.etcd.as_mut().ok_or("no etcd")?.kill(index)?,
-            (Fault::KillOsd, Store::Ceph(ceph)) => ceph.kill_osd(index),
+            (Fault::KillOsd, Store::Ceph(ceph)) => {
+                ceph.kill_osd(index);
+                // Until the others have noticed it the store answers nobody.
+                let blocked_for = ceph.wait_until_it_creates()?;
+                println!("      the store itself created again after {:.1} s", blocked_for.as_secs_f64());
+                at = Instant::now();
+            }
             (Fault::StopGateway, Store::Ceph(ceph)) => ceph.kill_gateway(),
             (Fault::KillOsd | Fault::StopGateway, _) => return Err("this fault needs --store ceph".into()),
         }
