@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import signal
+import ssl
 import subprocess
 import tempfile
 import time
@@ -184,10 +185,12 @@ class RunningServer:
 def is_standing_by(base):
     """Whether a server says that another process of its stamp serves, or nobody yet."""
     address = urlsplit(base)
-    if address.scheme != "http":
-        # Tests of TLS look at connections only.
-        return False
-    connection = http.client.HTTPConnection(address.netloc, timeout=5)
+    if address.scheme == "https":
+        # Only its status counts.
+        context = ssl._create_unverified_context()
+        connection = http.client.HTTPSConnection(address.netloc, timeout=5, context=context)
+    else:
+        connection = http.client.HTTPConnection(address.netloc, timeout=5)
     try:
         connection.request("GET", f"/{ACCOUNT}/Tables")
         return connection.getresponse().status == 503
