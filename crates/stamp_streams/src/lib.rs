@@ -15,6 +15,7 @@
 //! | `layer/` | a range's streams as the layers above use them | [`stream::StreamLayer`] |
 //! | `collection/` | sweeps | |
 //! | `backup/` | first start, backups, restore | |
+//! | `migration/` | a data folder becomes a stamp | |
 //!
 //! A process [joins](Life::join), [looks](RangeWatch::look) at all ranges, [takes](RangeWatch::take) some,
 //! reads them, and serves them until [`OwnedRange::until_stopped`]; [`OwnedRange::go_on`] says what follows.
@@ -33,6 +34,7 @@ mod extents;
 mod layer;
 mod membership;
 mod metadata;
+mod migration;
 mod range;
 mod settings;
 mod stores;
@@ -50,6 +52,10 @@ pub use extents::log_handle::Log;
 pub use layer::stamp_layer::StampLayer;
 pub use membership::life::Life;
 pub use metadata::wire::{LifeEntry, VALUE_FORMAT, decode_value, encode_value, parse_key};
+pub use migration::MIGRATING;
+pub use migration::abandon::abandon_migration;
+pub use migration::error::MigrationError;
+pub use migration::into_stamp::{Migrated, MigrationPhase, MigrationProgress, migrate_into_stamp};
 pub use range::go_on::Next;
 pub use range::owned_range::OwnedRange;
 pub use range::range_stop::RangeStop;

@@ -22,6 +22,7 @@ mod histories;
 mod host;
 mod keys;
 mod ledger;
+mod migration;
 mod nemesis;
 mod network;
 mod objects;
