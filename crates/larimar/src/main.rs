@@ -13,6 +13,7 @@ mod configuration;
 mod data_folder;
 mod manual;
 mod memory_guard;
+mod migrate;
 mod open_files;
 mod operate;
 mod output;
@@ -156,6 +157,7 @@ fn run_chore(chore: Chore) -> Result<ExitCode, Failure> {
         Chore::Admin(arguments) => operate::operate(&arguments),
         Chore::Check(arguments) => check::check(&arguments).map_err(|error| Failure::of_work(&error)),
         Chore::Repair(arguments) => repair::repair(&arguments).map_err(|error| Failure::of_work(&error)),
+        Chore::Migrate(arguments) => migrate::migrate(&arguments),
         Chore::Sas(arguments) => {
             sas::sas(&arguments, &variable, now).map_err(|error| Failure::of_settings(&error))?;
             Ok(ExitCode::SUCCESS)

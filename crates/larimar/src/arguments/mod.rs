@@ -5,6 +5,7 @@ pub(crate) mod advise_arguments;
 pub(crate) mod blob_arguments;
 pub(crate) mod byte_size;
 pub(crate) mod explain_arguments;
+pub(crate) mod migrate_arguments;
 pub(crate) mod queue_arguments;
 pub(crate) mod sas_arguments;
 pub(crate) mod shard_arguments;
@@ -20,6 +21,7 @@ use crate::arguments::advise_arguments::AdviseArguments;
 use crate::arguments::blob_arguments::BlobCommand;
 use crate::arguments::byte_size::parse_byte_size;
 use crate::arguments::explain_arguments::ExplainArguments;
+use crate::arguments::migrate_arguments::MigrateArguments;
 use crate::arguments::queue_arguments::QueueCommand;
 use crate::arguments::sas_arguments::SasArguments;
 use crate::arguments::shard_arguments::ShardCommand;
@@ -91,6 +93,12 @@ enum Command {
     /// folder is whole; with 3 if there is something to do; with 1 if that could not be found out, or not be
     /// done.
     Repair(RepairArguments),
+    /// Copy a data folder that no server holds into a stamp of several processes
+    ///
+    /// Every byte is read back and compared before the stamp can be served. A run that was cut off goes on
+    /// when it is repeated. Ends with 0 if all is copied, 2 if what was typed can't be, 1 if it could not be
+    /// done, 130 if it was stopped.
+    Migrate(Box<MigrateArguments>),
     /// Look for mistakes in settings, show them and where they come from, or print a commented file of them
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -197,6 +205,7 @@ pub(crate) enum Chore {
     Admin(Box<AdminArguments>),
     Check(CheckArguments),
     Repair(RepairArguments),
+    Migrate(Box<MigrateArguments>),
     Config(ConfigCommand),
     Sas(Box<SasArguments>),
     Shard(ShardCommand),
@@ -230,6 +239,7 @@ impl Arguments {
             Some(Command::Admin(admin)) => Chore::Admin(admin),
             Some(Command::Check(check)) => Chore::Check(check),
             Some(Command::Repair(repair)) => Chore::Repair(repair),
+            Some(Command::Migrate(migrate)) => Chore::Migrate(migrate),
             Some(Command::Config(config)) => Chore::Config(config),
             Some(Command::Sas(sas)) => Chore::Sas(sas),
             Some(Command::Shard(shard)) => Chore::Shard(shard),
@@ -328,11 +338,11 @@ pub(crate) struct AccessLogArguments {
 #[derive(Debug, Args)]
 pub(crate) struct StorageArguments {
     /// Folder that holds the data; made if it does not exist
-    #[arg(long, value_name = "DIR", default_value = "larimar-data")]
+    #[arg(long, value_name = "DIR", default_value = "larimar-data", conflicts_with = "stamp")]
     pub(crate) data: PathBuf,
 
     /// Keep everything in memory and forget it at the end
-    #[arg(long, conflicts_with = "data")]
+    #[arg(long, conflicts_with_all = ["data", "stamp"])]
     pub(crate) in_memory: bool,
 
     /// Written once the server listens: JSON with the addresses, the signed ones included
