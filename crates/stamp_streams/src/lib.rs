@@ -15,6 +15,7 @@
 //! | `layer/` | a range's streams as the layers above use them | [`stream::StreamLayer`] |
 //! | `collection/` | sweeps | |
 //! | `backup/` | first start, backups, restore | |
+//! | `snapshot/` | a stamp read at one revision, without owning or changing it | [`stream::StreamLayer`] |
 //!
 //! A process [joins](Life::join), [looks](RangeWatch::look) at all ranges, [takes](RangeWatch::take) some,
 //! reads them, and serves them until [`OwnedRange::until_stopped`]; [`OwnedRange::go_on`] says what follows.
@@ -35,6 +36,7 @@ mod membership;
 mod metadata;
 mod range;
 mod settings;
+mod snapshot;
 mod stores;
 mod surroundings;
 
@@ -57,6 +59,9 @@ pub use range::range_watch::{RangeWatch, Taken};
 pub use settings::{
     BACK_OFF_MAX, BACK_OFF_MIN, Breach, EXTENT_SIZE_BYTES, GIVE_UP_AFTER, Planted, StampSettings, TRY_FOR,
 };
+pub use snapshot::parts::SnapshotParts;
+pub use snapshot::snapshot_layer::SnapshotLayer;
+pub use snapshot::stamp_snapshot::{SnapshotExtent, SnapshotProcess, SnapshotRange, StampSnapshot};
 pub use stores::key_values::{
     KeyAnswer, KeyCompare, KeyEntry, KeyTransaction, KeyValues, Selection, Snapshot, StoreLease, StoreState,
 };
