@@ -28,4 +28,5 @@ mod objects;
 mod partitions;
 mod record;
 mod server;
+mod snapshot;
 mod world;
