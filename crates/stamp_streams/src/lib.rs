@@ -43,13 +43,14 @@ mod surroundings;
 pub use backup::back_up::{back_up_all, prune_backups};
 pub use backup::found::{FirstRange, found, is_founded};
 pub use backup::probe::probe;
-pub use backup::restore::{RestoreReport, restore};
+pub use backup::restore::{RestoreReport, RestoreStep, restore, restore_in_steps};
 pub use collection::sweep::{Sweeper, Swept};
 pub use error::{AppendError, StampError};
 pub use extents::load::{ExtentReader, LoadedPart};
 pub use extents::log::Appended;
 pub use extents::log_handle::Log;
 pub use layer::stamp_layer::StampLayer;
+pub use membership::forget::{Forgotten, forget_process};
 pub use membership::life::Life;
 pub use metadata::wire::{LifeEntry, VALUE_FORMAT, decode_value, encode_value, parse_key};
 pub use range::go_on::Next;
@@ -59,6 +60,7 @@ pub use range::range_watch::{RangeWatch, Taken};
 pub use settings::{
     BACK_OFF_MAX, BACK_OFF_MIN, Breach, EXTENT_SIZE_BYTES, GIVE_UP_AFTER, Planted, StampSettings, TRY_FOR,
 };
+pub use snapshot::check_extent::{DamagedObject, ExtentCheck, list_extent_objects};
 pub use snapshot::parts::SnapshotParts;
 pub use snapshot::snapshot_layer::SnapshotLayer;
 pub use snapshot::stamp_snapshot::{SnapshotExtent, SnapshotProcess, SnapshotRange, StampSnapshot};

@@ -45,9 +45,9 @@ impl Clock for SuspendClock {
 }
 
 /// The stores.
-pub(super) struct Stores {
-    pub(super) objects: OpenedObjectStore,
-    pub(super) surroundings: Surroundings,
+pub(crate) struct Stores {
+    pub(crate) objects: OpenedObjectStore,
+    pub(crate) surroundings: Surroundings,
 }
 
 /// The id of a stamp of this name: the first bits of a hash, so that every process and a restore find it
@@ -61,7 +61,7 @@ pub(crate) fn stamp_id(name: &str) -> StampId {
 
 impl Stores {
     /// Opens both; neither is reached for yet.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         configuration: &StampConfiguration,
         env: &Environment,
     ) -> Result<Self, StampFailure> {

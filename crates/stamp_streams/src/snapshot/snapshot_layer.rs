@@ -112,6 +112,13 @@ impl SnapshotLayer {
     }
 }
 
+impl SnapshotLayer {
+    /// All extents that are listed, with their lengths: those of open ones as they were found.
+    pub fn lengths(&self) -> Vec<(ExtentName, u64)> {
+        self.0.listed.iter().map(|(extent, listed)| (*extent, listed.length)).collect()
+    }
+}
+
 impl Inner {
     /// The extents of a stream, with their lengths.
     pub(super) fn extents(&self, stream: &StreamName) -> Result<Vec<(ExtentName, u64)>, StreamError> {

@@ -107,8 +107,7 @@ impl SnapshotReplay {
                 && current.at < current.body.len()
             {
                 let extent = current.extent;
-                let (location, payload, behind) =
-                    block_in(extent, current.start, &current.body, current.at)?;
+                let (location, payload, behind) = block_in(extent, current.start, &current.body, current.at)?;
                 current.at = behind;
                 if self.skipped.is_some_and(|(of, from)| of == extent && location.offset < from) {
                     continue;

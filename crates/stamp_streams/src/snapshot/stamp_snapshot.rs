@@ -3,16 +3,19 @@
 //! What always holds: everything in a snapshot was so at its revision, under the generation that was in force
 //! then; a stored value that does not read fails the snapshot with its name.
 
+use crate::backup::back_up::complete_backups;
 use crate::error::StampError;
 use crate::metadata::metadata_store::{Metadata, Values, read_life};
-use crate::metadata::wire::{KeyKind, LifeEntry};
+use crate::metadata::wire::{KeyKind, LifeEntry, key_text};
 use crate::snapshot::parts::SnapshotParts;
+use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
 use stamp::{
     ExtentName, Incarnation, Key, OwnEntry, RangeDocument, RangeId, Revision, StampLife, StoredError, Value,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How often a snapshot is tried while the metadata store does not answer, or the stamp is restored.
 const TRIES_MAX: usize = 5;
@@ -198,6 +201,29 @@ impl StampSnapshot {
             }
         }
         extents.into_values().collect()
+    }
+
+    /// For how long the lease of a process still lives by the metadata store, now; none if it has ended, or
+    /// the store can't say.
+    ///
+    /// # Errors
+    ///
+    /// If the metadata store can't be reached.
+    pub async fn lease_left(&self, process: Incarnation) -> Result<Option<Duration>, StampError> {
+        let key = key_text(self.life.generation, Key::Process(process));
+        let left = self.surroundings.try_once(self.surroundings.keys.lease_left(&key)).await;
+        let left = left.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
+        left.map_err(|error| StampError::store("a lease", error))
+    }
+
+    /// The revision of the newest complete backup of this life of the metadata store, by its name.
+    ///
+    /// # Errors
+    ///
+    /// If the object store can't be reached.
+    pub async fn newest_backup(&self) -> Result<Option<Revision>, StampError> {
+        let complete = complete_backups(&self.surroundings, self.life).await?;
+        Ok(complete.last().map(|(name, _)| name.revision))
     }
 
     /// The parts of an extent, in order.

@@ -25,6 +25,7 @@ mod ledger;
 mod nemesis;
 mod network;
 mod objects;
+mod operator;
 mod partitions;
 mod record;
 mod server;

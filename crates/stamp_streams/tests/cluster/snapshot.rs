@@ -224,3 +224,55 @@ fn there_is_no_snapshot_of_a_stamp_that_is_not_there() {
         assert!(error.contains("own/") && error.contains("checksum"), "{error}");
     });
 }
+
+#[test]
+fn a_check_of_an_extent_names_each_damaged_object() {
+    run(async {
+        let stage = Stage::new(6).await;
+        let (sealed, _) = stage.extents();
+        let snapshot = stage.snapshot().await;
+        let layer = SnapshotLayer::open(&snapshot, stage.range()).await.expect("a layer");
+        let length =
+            |name| layer.lengths().into_iter().find(|(extent, _)| *extent == name).expect("listed").1;
+        let check = async |name| {
+            let mut read = 0;
+            let checked = snapshot.check_extent(name, length(name), &mut |bytes| read += bytes).await;
+            let checked = checked.expect("an answer");
+            assert_eq!(read, checked.size_bytes);
+            checked
+        };
+        let (mut blocks, mut parts) = (0, Vec::new());
+        for (extent, _) in layer.lengths() {
+            let checked = check(extent).await;
+            assert_eq!(checked.damages, []);
+            blocks += checked.block_count;
+            if extent == sealed {
+                assert!(checked.is_sealed && checked.part_count > 3);
+                let names = stage.world.objects.names().into_iter();
+                parts = names.filter(|name| name.contains(&sealed.to_string())).collect();
+                parts.sort();
+            }
+        }
+        assert_eq!(blocks, stage.blocks.len() as u64 + 1);
+        let good = |name: &str| stage.world.objects.read(name).expect("an answer").expect("an object");
+        let flip = |name: &str, at: usize| {
+            let (mut flipped, good) = (good(name).to_vec(), good(name));
+            flipped[at] ^= 1;
+            stage.world.objects.replace(name, flipped.into());
+            good
+        };
+        let (first, third) = (flip(&parts[0], PART_HEADER_SIZE + 40), flip(&parts[2], PART_HEADER_SIZE));
+        let seal = parts.last().expect("a seal").clone();
+        let of_seal = flip(&seal, PART_HEADER_SIZE);
+        let found: Vec<String> =
+            check(sealed).await.damages.into_iter().map(|damage| damage.object).collect();
+        assert_eq!(found, [&parts[0], &parts[2], &seal].map(String::clone));
+        for (name, good) in [(&parts[0], first), (&parts[2], third), (&seal, of_seal)] {
+            stage.world.objects.replace(name, good);
+        }
+        stage.operator.objects.delete(&parts[1]).await.expect("deleted");
+        let damages = check(sealed).await.damages;
+        assert_eq!(damages.len(), 1, "what is behind it has no chain: {damages:?}");
+        assert!(damages[0].object == parts[1] && damages[0].problem.contains("is missing"), "{damages:?}");
+    });
+}
