@@ -152,7 +152,8 @@ pub(crate) fn parse_narrow(text: &str) -> Option<u64> {
     is_hexadecimal(text, NARROW_DIGITS).then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
-fn parse_wide(text: &str) -> Option<u128> {
+/// 32 hexadecimal digits, lower case.
+pub(crate) fn parse_wide(text: &str) -> Option<u128> {
     is_hexadecimal(text, WIDE_DIGITS).then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
 
