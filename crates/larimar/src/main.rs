@@ -156,14 +156,9 @@ fn run_chore(chore: Chore) -> Result<ExitCode, Failure> {
     let mut out = std::io::stdout();
     match chore {
         Chore::Admin(arguments) => operate::operate(&arguments),
-<<<<<<< HEAD
-        Chore::Check(arguments) => check::check(&arguments).map_err(|error| Failure::of_work(&error)),
-        Chore::Repair(arguments) => repair::repair(&arguments).map_err(|error| Failure::of_work(&error)),
-        Chore::Migrate(arguments) => migrate::migrate(&arguments),
-=======
         Chore::Check(arguments) => check::run(&arguments),
         Chore::Repair(arguments) => repair::run(&arguments),
->>>>>>> help-A
+        Chore::Migrate(arguments) => migrate::migrate(&arguments),
         Chore::Sas(arguments) => {
             sas::sas(&arguments, &variable, now).map_err(|error| Failure::of_settings(&error))?;
             Ok(ExitCode::SUCCESS)

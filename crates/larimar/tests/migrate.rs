@@ -26,7 +26,14 @@ fn serve(folder: &Path, arguments: &[&str]) -> Server {
 }
 
 /// Sends it again while the server stands by.
-fn request(server: &Server, service: &str, method: &str, path: &str, headers: &[&str], body: &[u8]) -> Answer {
+fn request(
+    server: &Server,
+    service: &str,
+    method: &str,
+    path: &str,
+    headers: &[&str],
+    body: &[u8],
+) -> Answer {
     let began_at = Instant::now();
     loop {
         let headers = [headers, &[VERSION]].concat();
@@ -169,8 +176,11 @@ impl Stores {
     fn migrate_until(&self, folder: &Path, arguments: &[&str], more: usize) {
         let arguments = [&["migrate"], arguments, &self.arguments()].concat();
         let wanted = self.object_count() + more;
-        let mut process =
-            program(folder, &arguments).stderr(Stdio::null()).stdout(Stdio::null()).spawn().expect("the program");
+        let mut process = program(folder, &arguments)
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the program");
         let began_at = Instant::now();
         while self.object_count() < wanted {
             assert!(process.try_wait().expect("a child").is_none(), "it has ended");
@@ -224,7 +234,10 @@ fn a_folder_becomes_a_stamp_with_every_row_and_byte() {
     assert!(migrated.status.success(), "{}", text(&migrated.stderr));
     let summary: serde_json::Value = serde_json::from_slice(&migrated.stdout).expect("JSON");
     let number = |name: &str| summary[name].as_u64().expect("a number");
-    assert!(number("bytes") > (BLOCKS as u64) << 22 && number("verified_bytes") == number("bytes"), "{summary}");
+    assert!(
+        number("bytes") > (BLOCKS as u64) << 22 && number("verified_bytes") == number("bytes"),
+        "{summary}"
+    );
     assert!(number("copied_bytes") < number("bytes"), "it went on: {summary}");
     assert_eq!(contents(&folder.path().join("data")), before, "the folder was changed");
 
@@ -237,7 +250,47 @@ fn a_folder_becomes_a_stamp_with_every_row_and_byte() {
     let refused = stores.migrate(folder.path(), &["--from", "data"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("streams already"), "{}", text(&refused.stderr));
+    goes_back(folder.path(), &stores, server);
+}
+
+/// The stamp that `server` serves becomes a folder with every row and byte.
+fn goes_back(folder: &Path, stores: &Stores, server: Server) {
+    let served = stores.migrate(folder, &["--to", "back"]);
+    assert_eq!(served.status.code(), Some(1));
+    assert!(text(&served.stderr).contains("serves the stamp"), "{}", text(&served.stderr));
+    let expected = everything(&server);
     assert!(server.stop().success());
+    let objects = contents(&stores.objects);
+
+    let mut process = program(folder, &[&["migrate", "--to", "back"], &stores.arguments()[..]].concat())
+        .stderr(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program");
+    let began_at = Instant::now();
+    while std::fs::read_dir(folder.join("back/extents")).map_or(0, Iterator::count) < 3 {
+        assert!(began_at.elapsed() < WITHIN, "it copies nothing");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    process.kill().expect("a child");
+    process.wait().expect("a child");
+    let check = |folder: &Path| program(folder, &["check", "back", "--quiet"]).output().expect("the program");
+    let unfinished = check(folder);
+    assert!(text(&unfinished.stderr).contains("run larimar migrate again"), "{}", text(&unfinished.stderr));
+
+    let migrated = stores.migrate(folder, &["--to", "back"]);
+    assert!(migrated.status.success(), "{}", text(&migrated.stderr));
+    assert!(text(&migrated.stdout).contains("is copied to back: "), "{}", text(&migrated.stdout));
+    assert_eq!(contents(&stores.objects), objects, "the stamp was changed");
+    let checked = check(folder);
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked.stdout));
+    let server = serve(folder, &["--data", "back"]);
+    let found = everything(&server);
+    for (what, expected) in &expected {
+        assert_eq!(found.get(what), Some(expected), "{what}");
+    }
+    assert!(server.stop().success());
+    assert_eq!(check(folder).status.code(), Some(0));
 }
 
 #[test]

@@ -15,7 +15,7 @@
 //! | `layer/` | a range's streams as the layers above use them | [`stream::StreamLayer`] |
 //! | `collection/` | sweeps | |
 //! | `backup/` | first start, backups, restore | |
-//! | `migration/` | a data folder becomes a stamp | |
+//! | `migration/` | a data folder becomes a stamp, and a stamp a folder | |
 //! | `snapshot/` | a stamp read at one revision, without owning or changing it | [`stream::StreamLayer`] |
 //!
 //! A process [joins](Life::join), [looks](RangeWatch::look) at all ranges, [takes](RangeWatch::take) some,
@@ -58,6 +58,7 @@ pub use metadata::wire::{LifeEntry, VALUE_FORMAT, decode_value, encode_value, pa
 pub use migration::MIGRATING;
 pub use migration::abandon::abandon_migration;
 pub use migration::error::MigrationError;
+pub use migration::into_folder::migrate_into_folder;
 pub use migration::into_stamp::{Migrated, MigrationPhase, MigrationProgress, migrate_into_stamp};
 pub use range::go_on::Next;
 pub use range::owned_range::OwnedRange;

@@ -30,6 +30,7 @@ pub use block::{
 };
 pub use check::{StreamCheck, StreamDamage, check_streams};
 pub use copies::folder_source::{FolderSource, SourceExtent};
+pub use copies::folder_target::{FolderTarget, TargetExtent};
 pub use copies::manifest::{ManifestExtent, StreamManifest};
 pub use error::{OwnerConflict, StreamError};
 pub use extent_node::DamagedPart;

@@ -12,11 +12,16 @@ pub(crate) struct MigrateArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
 
+    /// Copy the stamp, which no process may serve, into this data folder, which is made and must be empty.
+    /// Nothing of the stamp is changed
+    #[arg(long, value_name = "DIR", conflicts_with = "from")]
+    pub(crate) to: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) stamp: StampArguments,
 
     /// Drop what an unfinished migration into the stamp has copied
-    #[arg(long, conflicts_with = "from")]
+    #[arg(long, conflicts_with_all = ["from", "to"])]
     pub(crate) abandon: bool,
 
     /// Do not tell how far it is

@@ -7,8 +7,8 @@ use crate::data_folder;
 use crate::migrate::shown::Shown;
 use crate::migrate::{failure, print, stopped, summary};
 use crate::stamp::stores::Stores;
-use base::system::SystemDisk;
 use base::Environment;
+use base::system::SystemDisk;
 use serde_json::json;
 use stamp_streams::{MigrationError, abandon_migration, is_founded, migrate_into_stamp};
 use std::path::Path;
@@ -62,7 +62,7 @@ pub(super) async fn abandon(stamp: &StampConfiguration, is_json: bool) -> Result
     Ok(ExitCode::SUCCESS)
 }
 
-async fn open(stamp: &StampConfiguration, env: &Environment) -> Result<Stores, Failure> {
+pub(super) async fn open(stamp: &StampConfiguration, env: &Environment) -> Result<Stores, Failure> {
     Stores::open(stamp, env).await.map_err(|error| Failure::of_work(&error))
 }
 

@@ -1,15 +1,17 @@
-//! `larimar migrate`: a stopped data folder becomes a stamp of several processes.
+//! `larimar migrate`: a stopped data folder becomes a stamp of several processes, or such a stamp a folder.
 //!
 //! | file | content |
 //! |---|---|
 //! | `into_stamp.rs` | a folder becomes a stamp; what was copied is dropped |
+//! | `into_folder.rs` | a stamp becomes a folder |
 //! | `summary.rs` | what was done, as text and as JSON |
 //! | `shown.rs` | how far it is |
 //!
-//! What always holds: the source is not changed; a migration that was cut off, by Ctrl-C too, is no stamp that
-//! is served, and the same command goes on with it. The exit code is 2 if what was typed can't be, 1 if it
+//! What always holds: the source is not changed; a migration that was cut off, by Ctrl-C too, is no stamp and
+//! no folder that is served, and the same command goes on with it. The exit code is 2 if what was typed can't be, 1 if it
 //! could not be done, 130 if it was stopped.
 
+mod into_folder;
 mod into_stamp;
 mod shown;
 mod summary;
@@ -39,11 +41,13 @@ pub(crate) fn migrate(arguments: &MigrateArguments) -> Result<ExitCode, Failure>
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::of_work(&error))?;
     let outcome = runtime.block_on(async {
-        match &arguments.from {
-            Some(folder) => into_stamp::migrate(folder, &stamp, arguments).await,
-            None if arguments.abandon => into_stamp::abandon(&stamp, arguments.json).await,
-            None => {
-                let why = "--from: which folder? Or --abandon, to drop what an unfinished migration has copied";
+        match (&arguments.from, &arguments.to) {
+            (Some(folder), _) => into_stamp::migrate(folder, &stamp, arguments).await,
+            (None, Some(folder)) => into_folder::migrate(folder, &stamp, arguments).await,
+            (None, None) if arguments.abandon => into_stamp::abandon(&stamp, arguments.json).await,
+            (None, None) => {
+                let why = "--from, --to: give the folder that is copied into the stamp, or the one that the stamp is \
+                           copied into";
                 Err(Failure::of_words(why.to_owned()))
             }
         }
@@ -78,7 +82,9 @@ fn failure(error: &MigrationError) -> Failure {
     let line = error.to_string();
     match error {
         MigrationError::Stopped => Failure { line: format!("{line}; {GO_ON}"), exit_code: EXIT_STOPPED },
-        MigrationError::Away(_) => Failure { line: format!("{line}; {GO_ON}"), exit_code: crate::EXIT_FAILED },
+        MigrationError::Away(_) => {
+            Failure { line: format!("{line}; {GO_ON}"), exit_code: crate::EXIT_FAILED }
+        }
         _ => Failure::of_work(error),
     }
 }

@@ -11,11 +11,15 @@ pub(super) fn text(from: &str, to: &str, migrated: &Migrated, took: Duration) ->
     let size = ByteSize(bytes);
     let how = match verified_bytes {
         0 if bytes > 0 => "all of it was copied and verified before".to_owned(),
-        _ if copied_bytes < bytes => format!("{} were copied before, all is verified", ByteSize(bytes - copied_bytes)),
+        _ if copied_bytes < bytes => {
+            format!("{} were copied before, all is verified", ByteSize(bytes - copied_bytes))
+        }
         _ => "all is verified".to_owned(),
     };
     let seconds = took.as_secs_f64();
-    format!("{from} is copied to {to}: {streams} streams, {extents} extents, {size} in {seconds:.1} s; {how}\n")
+    format!(
+        "{from} is copied to {to}: {streams} streams, {extents} extents, {size} in {seconds:.1} s; {how}\n"
+    )
 }
 
 /// The same for programs.
@@ -42,7 +46,10 @@ mod tests {
         for (migrated, end) in [
             (all, "; all is verified\n"),
             (Migrated { copied_bytes: 1024, ..all }, "were copied before, all is verified\n"),
-            (Migrated { copied_bytes: 0, verified_bytes: 0, ..all }, "; all of it was copied and verified before\n"),
+            (
+                Migrated { copied_bytes: 0, verified_bytes: 0, ..all },
+                "; all of it was copied and verified before\n",
+            ),
         ] {
             let text = text("d", "stamp s", &migrated, Duration::from_millis(1250));
             assert!(text.starts_with("d is copied to stamp s: 2 streams, 3 extents, "), "{text}");

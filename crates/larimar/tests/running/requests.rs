@@ -28,13 +28,17 @@ impl Answer {
 
 /// Sends a request to what `path` names below a signed address; `path` may have a query of its own.
 pub(crate) fn send(address: &str, method: &str, path: &str, headers: &[&str], body: &[u8]) -> Answer {
-    let (host, target) = address.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a path");
+    let (host, target) =
+        address.strip_prefix("http://").and_then(|rest| rest.split_once('/')).expect("a path");
     let (account, signature) = target.split_once('?').expect("a signature");
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let target = format!("/{}{path}?{signature}&{query}", account.trim_end_matches('/'));
     let mut connection = TcpStream::connect(host).expect("a connection");
     connection.set_read_timeout(Some(WITHIN)).expect("a time-out");
-    let mut head = format!("{method} {} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n", target.trim_end_matches('&'));
+    let mut head = format!(
+        "{method} {} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n",
+        target.trim_end_matches('&')
+    );
     headers.iter().for_each(|header| head.push_str(&format!("{header}\r\n")));
     head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
     connection.write_all(head.as_bytes()).expect("sent");
@@ -65,7 +69,8 @@ fn parse(answer: &[u8]) -> Answer {
 fn unchunked(mut rest: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(at) = rest.windows(2).position(|window| window == b"\r\n") {
-        let size = std::str::from_utf8(&rest[..at]).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
+        let size =
+            std::str::from_utf8(&rest[..at]).ok().and_then(|text| usize::from_str_radix(text, 16).ok());
         let size = size.expect("the size of a chunk");
         if size == 0 {
             break;

@@ -32,9 +32,10 @@ fn check(document: &RangeDocument) -> Result<(), MigrationError> {
 
 async fn drop_all(hold: &Hold) -> Result<u64, MigrationError> {
     let document = hold.range.document();
-    let listed = document.streams.iter().flat_map(|(id, stream)| {
-        stream.extents.iter().map(move |entry| (*id, entry.name))
-    });
+    let listed = document
+        .streams
+        .iter()
+        .flat_map(|(id, stream)| stream.extents.iter().map(move |entry| (*id, entry.name)));
     let listed: Vec<_> = listed.collect();
     drop_extents(hold, &listed).await?;
     let delete = document.streams.keys().map(|stream| Change::DeleteStream { stream: *stream });

@@ -3,7 +3,7 @@
 //! What always holds: each extent is compared from its first byte to its last; each block and each part has
 //! the right checksum on both sides.
 
-use crate::migration::copy_extents::LANES;
+use crate::migration::copy_extents::COPIES_AT_ONCE;
 use crate::migration::error::MigrationError;
 use crate::migration::hold::Hold;
 use crate::migration::into_stamp::Report;
@@ -20,7 +20,7 @@ pub(super) async fn compare_all(
     report: &Report<'_>,
 ) -> Result<(), MigrationError> {
     let compares = copied.into_iter().map(|(extent, entry)| compare(hold, source, extent, entry, report));
-    iter(compares.collect::<Vec<_>>()).buffer_unordered(LANES).try_collect().await
+    iter(compares.collect::<Vec<_>>()).buffer_unordered(COPIES_AT_ONCE).try_collect().await
 }
 
 async fn compare(

@@ -12,6 +12,9 @@ pub enum MigrationError {
     /// The folder does not read.
     #[error("the folder can't be copied: {0}; larimar check tells what is damaged, larimar repair mends it")]
     Folder(StreamError),
+    /// The folder that is made can't be.
+    #[error("{0}")]
+    Target(StreamError),
     /// The stamp is damaged, or refuses for certain.
     #[error(transparent)]
     Stamp(StampError),

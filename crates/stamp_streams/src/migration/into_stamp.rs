@@ -57,7 +57,32 @@ pub(super) struct Report<'a> {
     work: AtomicU64,
 }
 
-impl Report<'_> {
+impl<'a> Report<'a> {
+    pub(super) fn new(show: &'a MigrationProgress<'a>, manifest: &StreamManifest) -> Self {
+        Report {
+            show,
+            all: manifest.size_bytes(),
+            kept: AtomicU64::new(0),
+            copied: AtomicU64::new(0),
+            compared: AtomicU64::new(0),
+            work: AtomicU64::new(0),
+        }
+    }
+
+    /// So many bytes were there before.
+    pub(super) fn keep(&self, bytes: u64) {
+        self.kept.store(bytes, Ordering::Relaxed);
+        self.copied(0);
+    }
+
+    pub(super) fn copied_bytes(&self) -> u64 {
+        self.copied.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn compared_bytes(&self) -> u64 {
+        self.compared.load(Ordering::Relaxed)
+    }
+
     pub(super) fn copied(&self, bytes: u64) {
         self.work.fetch_add(bytes, Ordering::Relaxed);
         let copied = self.copied.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -92,20 +117,14 @@ pub async fn migrate_into_stamp(
     let surroundings = for_migration(surroundings);
     let manifest = source.manifest();
     check_size(manifest, surroundings.settings.stamp).map_err(MigrationError::Refused)?;
-    let report = Report {
-        show,
-        all: manifest.size_bytes(),
-        kept: AtomicU64::new(0),
-        copied: AtomicU64::new(0),
-        compared: AtomicU64::new(0),
-        work: AtomicU64::new(0),
-    };
+    let report = Report::new(show, manifest);
     let mut stop = pin!(stop);
     let mut tries_left = TRIES_WITHOUT_PROGRESS_MAX;
     loop {
         let before = report.work();
         let mut hold = None;
-        let outcome = match select(pin!(attempt(&surroundings, source, &report, &mut hold)), &mut stop).await {
+        let outcome = match select(pin!(attempt(&surroundings, source, &report, &mut hold)), &mut stop).await
+        {
             Either::Left((outcome, _)) => outcome,
             Either::Right(_) => Err(MigrationError::Stopped),
         };
@@ -173,11 +192,7 @@ async fn attempt(
     if hold.range.document().needs_backup {
         hold.range.back_up().await?;
     }
-    Ok(Migrated {
-        copied_bytes: report.copied.load(Ordering::Relaxed),
-        verified_bytes: report.compared.load(Ordering::Relaxed),
-        ..migrated
-    })
+    Ok(Migrated { copied_bytes: report.copied_bytes(), verified_bytes: report.compared_bytes(), ..migrated })
 }
 
 /// Drops what was cut off, and copies what is not there.
@@ -188,9 +203,7 @@ async fn copy_missing(hold: &Hold, source: &FolderSource, report: &Report<'_>) -
     let missing: Vec<_> = manifest.extents.iter().filter(|(id, _)| !copied.whole.contains_key(id)).collect();
     let left: u64 = missing.iter().map(|(_, extent)| extent.length).sum();
     // Of extents that were cut off the bytes count again.
-    let kept = (report.all - left).saturating_sub(report.copied.load(Ordering::Relaxed));
-    report.kept.store(kept, Ordering::Relaxed);
-    report.copied(0);
+    report.keep((report.all - left).saturating_sub(report.copied_bytes()));
     let missing = missing.into_iter().map(|(id, extent)| (*id, extent.length)).collect();
     copy_all(hold, source, manifest.fingerprint(), missing, report).await
 }
@@ -214,9 +227,11 @@ pub(super) async fn drop_extents(
 
 /// The one change that makes the streams, once it has been proved that it makes those of the source.
 async fn end(hold: &Hold, manifest: &StreamManifest) -> Result<(), MigrationError> {
-    let differs = || MigrationError::Differs("the streams of the stamp would not be those of the folder".into());
+    let differs =
+        || MigrationError::Differs("the streams of the stamp would not be those of the folder".into());
     let document = hold.range.document();
-    let changes = last_changes(&document, manifest, || StreamId(hold.life.next_name())).ok_or_else(differs)?;
+    let changes =
+        last_changes(&document, manifest, || StreamId(hold.life.next_name())).ok_or_else(differs)?;
     let changed = stamp::apply_changes(&document, &changes).map_err(|_| differs())?;
     if !changed.dropped.is_empty() || !is_complete(&changed.document, manifest) {
         return Err(differs());

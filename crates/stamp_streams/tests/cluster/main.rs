@@ -23,6 +23,7 @@ mod host;
 mod keys;
 mod ledger;
 mod migration;
+mod migration_back;
 mod nemesis;
 mod network;
 mod objects;

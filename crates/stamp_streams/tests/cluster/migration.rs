@@ -11,24 +11,25 @@ use parking_lot::Mutex;
 use sim::SimRandom;
 use stamp::PartPath;
 use stamp_streams::{
-    Life, Migrated, MigrationError, OwnedRange, RangeWatch, StampLayer, Surroundings, Taken,
-    abandon_migration, migrate_into_stamp,
+    Life, MIGRATING, Migrated, MigrationError, MigrationPhase, OwnedRange, RangeWatch, StampLayer,
+    Surroundings, Taken, abandon_migration, migrate_into_stamp,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use stream::{FolderSource, Location, Owner, StreamChange, StreamName, StreamSettings, Streams};
 
 /// How long a step of a migration is, about: a request takes 1 to 12 ms.
-const STEP: Duration = Duration::from_millis(8);
+pub(crate) const STEP: Duration = Duration::from_millis(8);
 
-fn run(test: impl Future<Output = ()>) {
+pub(crate) fn run(test: impl Future<Output = ()>) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
     runtime.block_on(test);
 }
 
-fn environment(disk: &Arc<MemoryDisk>, gate: &Arc<Gate>) -> Environment {
+pub(crate) fn environment(disk: &Arc<MemoryDisk>, gate: &Arc<Gate>) -> Environment {
     Environment {
         clock: Arc::new(HostClock::new(0)),
         random: Arc::new(SimRandom::new(5)),
@@ -38,14 +39,13 @@ fn environment(disk: &Arc<MemoryDisk>, gate: &Arc<Gate>) -> Environment {
     }
 }
 
-fn name(of: u64) -> StreamName {
+pub(crate) fn name(of: u64) -> StreamName {
     StreamName::new(&format!("entity/{}/purpose-{of}", of % 3))
 }
 
 /// A folder whose process was killed: some bytes are in its journal alone.
-async fn folder() -> Arc<MemoryDisk> {
-    let (disk, gate, random) =
-        (Arc::new(MemoryDisk::new()), Arc::new(Gate::default()), SimRandom::new(9));
+pub(crate) async fn folder() -> Arc<MemoryDisk> {
+    let (disk, gate, random) = (Arc::new(MemoryDisk::new()), Arc::new(Gate::default()), SimRandom::new(9));
     let env = environment(&disk, &gate);
     let streams = Streams::open(&env, StreamSettings::tiny()).await.expect("a folder");
     let owner = Owner::first(streams.join(&*env.random));
@@ -70,7 +70,7 @@ async fn folder() -> Arc<MemoryDisk> {
     disk
 }
 
-async fn files(disk: &MemoryDisk) -> BTreeMap<String, Bytes> {
+pub(crate) async fn files(disk: &MemoryDisk) -> BTreeMap<String, Bytes> {
     let mut files = BTreeMap::new();
     for folder in ["", "journal/", "extents/", "stream_manager/"] {
         for name in disk.list(folder.trim_end_matches('/')).await.unwrap_or_default() {
@@ -84,9 +84,9 @@ async fn files(disk: &MemoryDisk) -> BTreeMap<String, Bytes> {
     files
 }
 
-type Blocks = BTreeMap<StreamName, Vec<(Location, Bytes)>>;
+pub(crate) type Blocks = BTreeMap<StreamName, Vec<(Location, Bytes)>>;
 
-async fn blocks(streams: &Streams) -> Blocks {
+pub(crate) async fn blocks(streams: &Streams) -> Blocks {
     let mut all = Blocks::new();
     for name in streams.list("") {
         let mut replay = streams.replay(&name, None).expect("a replay");
@@ -99,7 +99,7 @@ async fn blocks(streams: &Streams) -> Blocks {
 }
 
 /// What the folder has, by a start of its own on a copy.
-async fn blocks_of(files: &BTreeMap<String, Bytes>) -> Blocks {
+pub(crate) async fn blocks_of(files: &BTreeMap<String, Bytes>) -> Blocks {
     let (disk, gate) = (Arc::new(MemoryDisk::new()), Arc::new(Gate::default()));
     for folder in ["journal", "extents", "stream_manager"] {
         disk.create_folder(folder).await.expect("a folder");
@@ -115,7 +115,7 @@ async fn blocks_of(files: &BTreeMap<String, Bytes>) -> Blocks {
 }
 
 /// Opens the folder and migrates it, as one process.
-async fn migrate(
+pub(crate) async fn migrate(
     gate: &Arc<Gate>,
     surroundings: &Surroundings,
     disk: &Arc<MemoryDisk>,
@@ -125,7 +125,7 @@ async fn migrate(
 }
 
 /// Takes the stamp's range, however long that takes.
-async fn take(surroundings: &Surroundings) -> (Arc<Life>, Arc<OwnedRange>) {
+pub(crate) async fn take(surroundings: &Surroundings) -> (Arc<Life>, Arc<OwnedRange>) {
     let life = Life::join(surroundings).await.expect("joined");
     let watch = RangeWatch::new(&life);
     loop {
@@ -268,7 +268,8 @@ fn another_folder_is_refused_until_what_was_copied_is_given_up() {
         }
         // The folder was served meanwhile.
         let gate = Arc::new(Gate::default());
-        let streams = Streams::open(&environment(&disk, &gate), StreamSettings::tiny()).await.expect("streams");
+        let streams =
+            Streams::open(&environment(&disk, &gate), StreamSettings::tiny()).await.expect("streams");
         let owner = streams.owner(&name(3)).expect("an owner");
         let owner = Owner { epoch: stamp::next_epoch(owner.epoch), ..owner };
         streams.append(&name(3), owner, vec![Bytes::from_static(b"changed")]).await.expect("appended");
@@ -293,8 +294,10 @@ fn a_folder_that_is_damaged_or_empty_and_a_stamp_that_is_held_are_refused() {
         let empty = migrate(&gate, &surroundings, &Arc::new(MemoryDisk::new())).await.expect_err("empty");
         assert!(empty.to_string().contains("nothing was ever stored"), "{empty}");
         let files = files(&disk).await;
-        let (extent, content) =
-            files.iter().find(|(path, content)| path.starts_with("extents/") && content.len() > 2000).unwrap();
+        let (extent, content) = files
+            .iter()
+            .find(|(path, content)| path.starts_with("extents/") && content.len() > 2000)
+            .unwrap();
         let file = disk.open(extent, OpenMode::Write).await.expect("a file");
         file.write_at(500, Bytes::from(vec![0x55; 900])).await.expect("damaged");
         let damaged = migrate(&gate, &surroundings, &disk).await.expect_err("damaged");
@@ -304,5 +307,29 @@ fn a_folder_that_is_damaged_or_empty_and_a_stamp_that_is_held_are_refused() {
         let held = migrate(&gate, &surroundings, &disk).await.expect_err("it is held");
         assert!(held.to_string().contains("holds the stamp"), "{held}");
         assert!(range.admits_reads(), "and stays so");
+    });
+}
+
+#[test]
+fn what_is_damaged_in_the_store_is_found_before_anybody_serves_it() {
+    run(async {
+        let (world, disk) = (World::empty(7, None, false), folder().await);
+        let (gate, surroundings) = world.new_process();
+        let source = FolderSource::open(&environment(&disk, &gate)).await.expect("a source");
+        let (objects, is_damaged) = (world.objects.clone(), AtomicBool::new(false));
+        let show = move |phase, _, _| {
+            if phase == MigrationPhase::Comparing && !is_damaged.swap(true, Ordering::Relaxed) {
+                for name in objects.names().iter().filter(|name| name.contains("/x/")) {
+                    let mut content = objects.read(name).expect("an answer").expect("an object").to_vec();
+                    *content.last_mut().expect("bytes") ^= 1;
+                    objects.replace(name, content.into());
+                }
+            }
+        };
+        let outcome = migrate_into_stamp(&surroundings, &source, &show, std::future::pending()).await;
+        let error = outcome.expect_err("it is damaged").to_string();
+        assert!(error.contains("checksum"), "{error}");
+        let document = world.keys.documents().pop().expect("a document");
+        assert!(document.streams.values().all(|stream| stream.purpose.starts_with(MIGRATING)));
     });
 }

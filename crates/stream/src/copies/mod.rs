@@ -5,6 +5,8 @@
 //! |---|---|
 //! | `manifest.rs` | which streams there are, and which extents each lists |
 //! | `folder_source.rs` | a folder that is read and not changed |
+//! | `folder_target.rs` | a folder that is made |
 
 pub(crate) mod folder_source;
+pub(crate) mod folder_target;
 pub(crate) mod manifest;

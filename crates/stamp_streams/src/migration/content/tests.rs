@@ -23,8 +23,10 @@ fn manifest(lists: &[(&str, &[u64])]) -> StreamManifest {
 /// A document whose lanes list these extents with these lengths, in turn.
 fn with_copies(copies: &[(u64, u64)]) -> RangeDocument {
     let lane = |lane| StreamId::new(BY, lane);
-    let create =
-        |number: u64| Change::CreateStream { stream: lane(number), purpose: lane_purpose(5, number as usize) };
+    let create = |number: u64| Change::CreateStream {
+        stream: lane(number),
+        purpose: lane_purpose(5, number as usize),
+    };
     let mut changes: Vec<Change> = LANES.map(create).into();
     for (at, (id, length)) in copies.iter().enumerate() {
         let (stream, extent) = (lane(LANES[at % 2]), ExtentName::of_short(BY, ExtentId(*id)));
