@@ -7,7 +7,6 @@ use crate::migration::{
 use crate::world::World;
 use base::memory_disk::MemoryDisk;
 use bytes::Bytes;
-use parking_lot::Mutex;
 use stamp_streams::{Migrated, MigrationError, StampLayer, migrate_into_folder};
 use std::sync::Arc;
 use stream::{Owner, StreamSettings, Streams};
@@ -83,17 +82,13 @@ fn a_folder_that_was_cut_off_is_none_and_is_gone_on_with() {
         let mut kills = 0;
         let migrated = loop {
             let (gate, surroundings) = world.new_process();
-            let outcome = Arc::new(Mutex::new(None));
-            let (env, of_task) = (environment(&disk, &gate), outcome.clone());
-            gate.spawn(async move {
-                let stop = std::future::pending();
-                let settings = StreamSettings::tiny();
-                let migrated = migrate_into_folder(&surroundings, &env, settings, &|_, _, _| {}, stop).await;
-                *of_task.lock() = Some(migrated);
-            });
-            tokio::time::sleep(STEP * kills).await;
+            let (env, settings) = (environment(&disk, &gate), StreamSettings::tiny());
+            let stop = std::future::pending();
+            let migrating = migrate_into_folder(&surroundings, &env, settings, &|_, _, _| {}, stop);
+            // What is dropped is sent no further.
+            let outcome = tokio::time::timeout(STEP * kills, migrating).await;
             gate.kill();
-            if let Some(outcome) = outcome.lock().take() {
+            if let Ok(outcome) = outcome {
                 break outcome.expect("migrated");
             }
             kills += 1;
