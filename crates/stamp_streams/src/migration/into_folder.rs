@@ -148,7 +148,7 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn parts(&self, extent: ExtentId, length: u64) -> Result<SnapshotParts, MigrationError> {
         let name = self.names.get(&extent).copied();
-        let name = name.ok_or_else(|| MigrationError::Target(StreamError::NoExtent(extent)))?;
+        let name = name.ok_or(MigrationError::Target(StreamError::NoExtent(extent)))?;
         let whole = SnapshotExtent { name, length: Some(length), purposes: Vec::new() };
         Ok(self.snapshot.read_parts(&whole))
     }
