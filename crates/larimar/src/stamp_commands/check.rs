@@ -14,7 +14,7 @@ use crate::stamp_commands::print;
 use partition::{FolderCheck, check_stamp_streams};
 use stamp::{ExtentName, PartPath};
 use stamp_streams::list_extent_objects;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use stream::{StreamDamage, Streams};
 
