@@ -86,9 +86,8 @@ struct Unnamed {
 
 impl Unnamed {
     fn of(objects: &[PartPath], look: &Look) -> Self {
-        let named: BTreeMap<ExtentName, u64> = look.lengths().into_iter().collect();
-        let unnamed: Vec<&PartPath> =
-            objects.iter().filter(|path| !named.contains_key(&path.extent)).collect();
+        let is_unnamed = |path: &&PartPath| !look.lengths.contains_key(&path.extent);
+        let unnamed: Vec<&PartPath> = objects.iter().filter(is_unnamed).collect();
         let extents: BTreeSet<ExtentName> = unnamed.iter().map(|path| path.extent).collect();
         let dropped = look.snapshot.dropped();
         let not_noted_count = extents.iter().filter(|extent| !dropped.contains_key(extent)).count();
