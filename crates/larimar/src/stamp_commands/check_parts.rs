@@ -55,6 +55,13 @@ impl Look {
         Err(StampError::Raced("the stamp changes faster than it can be looked at: try again".to_owned()))
     }
 
+    /// The open ones of them.
+    pub(super) fn open(&self) -> BTreeMap<ExtentName, u64> {
+        let ranges = self.snapshot.ranges().values();
+        let open = ranges.flat_map(|range| range.document.unsealed().map(|(_, entry)| entry.name));
+        open.filter_map(|extent| Some((extent, *self.lengths.get(&extent)?))).collect()
+    }
+
     async fn check(&self, extent: ExtentName, read: &mut (dyn FnMut(u64) + Send)) -> CheckedExtent {
         let length = self.lengths.get(&extent).copied().unwrap_or(0);
         let mut checked = self.snapshot.check_extent(extent, length, read).await?;
@@ -71,7 +78,7 @@ impl Look {
         Ok(checked)
     }
 
-    fn streams_of(&self, extent: ExtentName) -> Vec<stream::StreamName> {
+    pub(super) fn streams_of(&self, extent: ExtentName) -> Vec<stream::StreamName> {
         let short = extent.short();
         let streams = self.layers.iter().flat_map(|layer| {
             let lists = move |name: &stream::StreamName| {
