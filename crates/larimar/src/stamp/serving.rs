@@ -78,7 +78,20 @@ pub(super) enum Ended {
     /// The process was asked to stop, and has given the range up.
     Stopped,
     /// The range has stopped.
-    Lost(Held),
+    Lost(Lost),
+}
+
+/// A range that has stopped, and the layers over it.
+pub(super) struct Lost {
+    pub(super) held: Held,
+    partitions: Arc<Partitions>,
+}
+
+impl Lost {
+    /// Ends what the layers still do: nothing of it reaches a store.
+    pub(super) async fn close(&self, clock: &dyn base::Clock) {
+        let _ = select(pin!(self.partitions.close()), clock.sleep(CLOSE_FOR)).await;
+    }
 }
 
 /// Serves the range until it stops, or the process is asked to.
@@ -154,8 +167,7 @@ pub(super) async fn serve_range(
             if let Some(serving) = serving {
                 let _ = select(serving, env.clock.sleep(DRAIN_FOR)).await;
             }
-            let _ = select(pin!(partitions.close()), env.clock.sleep(CLOSE_FOR)).await;
-            Ok(Ended::Lost(held))
+            Ok(Ended::Lost(Lost { held, partitions: partitions.clone() }))
         }
     }
 }

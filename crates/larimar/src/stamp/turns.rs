@@ -6,7 +6,7 @@ use crate::serve_error::ServeError;
 use crate::service_manager;
 use crate::stamp::process::Process;
 use crate::stamp::served_accounts::ServedAccounts;
-use crate::stamp::serving::{Ended, Served, serve_range};
+use crate::stamp::serving::{Ended, Lost, Served, serve_range};
 use crate::stamp::stand_by::{Held, StandBy, Waiting};
 use crate::stamp::stores::Stores;
 use base::BoxFuture;
@@ -55,7 +55,7 @@ async fn take_turns(
     accounts: &ServedAccounts,
 ) -> Result<(), ServeError> {
     let surroundings = &stand_by.stores.surroundings;
-    let mut before: Option<Held> = None;
+    let mut before: Option<Lost> = None;
     while !*process.stop.borrow() {
         let served = match take_and_open(process, stand_by, waiting, before.take()).await? {
             Some(served) => served,
@@ -63,7 +63,7 @@ async fn take_turns(
         };
         before = match serve_range(process, served, accounts, surroundings).await? {
             Ended::Stopped => break,
-            Ended::Lost(held) => Some(held),
+            Ended::Lost(lost) => Some(lost),
         };
     }
     Ok(())
@@ -75,7 +75,7 @@ async fn take_and_open(
     process: &Process<'_>,
     stand_by: &StandBy<'_>,
     waiting: &Arc<Waiting>,
-    before: Option<Held>,
+    before: Option<Lost>,
 ) -> Result<Option<Served>, ServeError> {
     process.readiness.note_standing_by(waiting.clone());
     let (ended, ends) = watch::channel(false);
@@ -107,11 +107,14 @@ async fn open(
     process: &Process<'_>,
     stand_by: &StandBy<'_>,
     waiting: &Waiting,
-    before: Option<Held>,
+    before: Option<Lost>,
 ) -> Result<Option<Served>, ServeError> {
     let mut life = None;
     let mut held = None;
-    if let Some(before) = before {
+    if let Some(lost) = before {
+        // Clients are told meanwhile that this process stands by.
+        lost.close(&*process.env.clock).await;
+        let before = lost.held;
         life = Some(before.life.clone());
         held = match go_on(&before.range, stand_by).await {
             Ok(Some(range)) => Some(Held { range, ..before }),

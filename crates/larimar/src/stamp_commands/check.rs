@@ -9,12 +9,13 @@ use crate::Failure;
 use crate::check::{EXIT_DAMAGED, text};
 use crate::output::progress::Progress;
 use crate::stamp_commands::check_parts::{CheckedParts, Look, check_parts};
+use crate::stamp_commands::holes::{Hole, find_holes, judge};
 use crate::stamp_commands::opened::OpenedStamp;
 use crate::stamp_commands::print;
 use partition::{FolderCheck, check_stamp_streams};
 use stamp::{ExtentName, PartPath};
 use stamp_streams::list_extent_objects;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use stream::{StreamDamage, Streams};
 
@@ -30,8 +31,12 @@ pub(super) async fn check(stamp: &OpenedStamp, is_quiet: bool) -> Result<ExitCod
     let first = stamp.snapshot().await?;
     let look = Look::read(surroundings, Some(first)).await.map_err(failed)?;
     let unnamed = Unnamed::of(&objects, &look);
+    let settings = &surroundings.settings;
+    let holes = find_holes(&objects, &look.open(), settings.stamp);
+    let (missing, holes) = judge(holes, settings.window.parts_max, &look);
     let mut bar = Progress::with_plain_lines(is_quiet);
-    let (mut look, parts) = check_parts(surroundings, look, &mut bar).await.map_err(failed)?;
+    let (mut look, mut parts) = check_parts(surroundings, look, &mut bar).await.map_err(failed)?;
+    parts.damages.extend(missing);
     let mut found = FolderCheck::default();
     for round in 1..=ROUNDS_MAX {
         bar.line("the ranges are checked");
@@ -50,6 +55,13 @@ pub(super) async fn check(stamp: &OpenedStamp, is_quiet: bool) -> Result<ExitCod
     found.size_bytes = parts.size_bytes;
     let mut said = text(&stamp.name, &found, None);
     put_notes(&mut said, &stamp.name, is_served, look.snapshot.revision().0, &parts, &unnamed);
+    for Hole { object, behind_count, .. } in holes {
+        said.push_str(&format!(
+            "{}: there is no {object}, and {behind_count} objects lie behind it: a writer that died may have left them, \
+             and they were never acknowledged; if something above names it, it has gone\n",
+            stamp.name
+        ));
+    }
     print(&said);
     Ok(if found.damages.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_DAMAGED) })
 }
@@ -86,9 +98,8 @@ struct Unnamed {
 
 impl Unnamed {
     fn of(objects: &[PartPath], look: &Look) -> Self {
-        let named: BTreeMap<ExtentName, u64> = look.lengths().into_iter().collect();
-        let unnamed: Vec<&PartPath> =
-            objects.iter().filter(|path| !named.contains_key(&path.extent)).collect();
+        let is_unnamed = |path: &&PartPath| !look.lengths.contains_key(&path.extent);
+        let unnamed: Vec<&PartPath> = objects.iter().filter(is_unnamed).collect();
         let extents: BTreeSet<ExtentName> = unnamed.iter().map(|path| path.extent).collect();
         let dropped = look.snapshot.dropped();
         let not_noted_count = extents.iter().filter(|extent| !dropped.contains_key(extent)).count();

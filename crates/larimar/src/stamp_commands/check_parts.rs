@@ -6,7 +6,7 @@
 use crate::output::progress::Progress;
 use stamp::ExtentName;
 use stamp_streams::{DamagedObject, ExtentCheck, SnapshotLayer, StampError, StampSnapshot, Surroundings};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use stream::{DamagedPart, StreamDamage, StreamLayer};
 
@@ -17,6 +17,8 @@ const LOOKS_MAX: usize = 10;
 pub(super) struct Look {
     pub(super) snapshot: StampSnapshot,
     pub(super) layers: Vec<Arc<SnapshotLayer>>,
+    /// All extents that the documents list, with their lengths.
+    pub(super) lengths: BTreeMap<ExtentName, u64>,
     /// Open extents whose chain is broken.
     broken: Vec<(ExtentName, StampError)>,
 }
@@ -45,24 +47,23 @@ impl Look {
                 snapshot.ranges().iter().map(|(id, range)| (*id, range.document.mark)).collect()
             };
             if marks(&after) == marks(&snapshot) {
-                return Ok(Look { snapshot, layers, broken });
+                let lengths = layers.iter().flat_map(|layer| layer.lengths()).collect();
+                return Ok(Look { snapshot, layers, lengths, broken });
             }
             next = Some(after);
         }
         Err(StampError::Raced("the stamp changes faster than it can be looked at: try again".to_owned()))
     }
 
-    /// All extents that the documents list, with their lengths.
-    pub(super) fn lengths(&self) -> Vec<(ExtentName, u64)> {
-        self.layers.iter().flat_map(|layer| layer.lengths()).collect()
-    }
-
-    fn length(&self, extent: ExtentName) -> Option<u64> {
-        self.lengths().into_iter().find(|(name, _)| *name == extent).map(|(_, length)| length)
+    /// The open ones of them.
+    pub(super) fn open(&self) -> BTreeMap<ExtentName, u64> {
+        let ranges = self.snapshot.ranges().values();
+        let open = ranges.flat_map(|range| range.document.unsealed().map(|(_, entry)| entry.name));
+        open.filter_map(|extent| Some((extent, *self.lengths.get(&extent)?))).collect()
     }
 
     async fn check(&self, extent: ExtentName, read: &mut (dyn FnMut(u64) + Send)) -> CheckedExtent {
-        let length = self.length(extent).unwrap_or(0);
+        let length = self.lengths.get(&extent).copied().unwrap_or(0);
         let mut checked = self.snapshot.check_extent(extent, length, read).await?;
         let broken = self.broken.iter().filter(|(name, _)| *name == extent);
         for (_, error) in broken {
@@ -77,7 +78,7 @@ impl Look {
         Ok(checked)
     }
 
-    fn streams_of(&self, extent: ExtentName) -> Vec<stream::StreamName> {
+    pub(super) fn streams_of(&self, extent: ExtentName) -> Vec<stream::StreamName> {
         let short = extent.short();
         let streams = self.layers.iter().flat_map(|layer| {
             let lists = move |name: &stream::StreamName| {
@@ -116,12 +117,11 @@ pub(super) async fn check_parts(
     progress: &mut Progress,
 ) -> Result<(Look, CheckedParts), StampError> {
     let mut found = CheckedParts::default();
-    let lengths = look.lengths();
-    let all = lengths.iter().map(|(_, length)| length).sum();
+    let all = look.lengths.values().sum();
     let mut done = 0;
     let mut damaged = Vec::new();
     progress.bar(done, all);
-    for (extent, _) in lengths {
+    for extent in look.lengths.keys().copied() {
         let mut note = |bytes| {
             done += bytes;
             progress.bar(done, all);

@@ -8,7 +8,7 @@
 //! | `init.rs` | the first start without serving |
 //! | `leave.rs` | a process that is gone for good |
 //! | `restore_metadata.rs` | a lost etcd, rebuilt |
-//! | `check.rs`, `check_parts.rs` | what is damaged |
+//! | `check.rs`, `check_parts.rs`, `holes.rs` | what is damaged |
 //!
 //! What always holds: nothing is sealed, taken or deleted; only `init` and `restore-metadata` make something,
 //! where nothing is, and `leave` removes the beat of a process that is gone. The exit code is 2 if what was
@@ -16,6 +16,7 @@
 
 mod check;
 mod check_parts;
+mod holes;
 mod init;
 mod leave;
 mod list;

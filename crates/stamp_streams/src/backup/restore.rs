@@ -141,12 +141,13 @@ async fn read_backups(surroundings: &Surroundings) -> Result<(BackedUp, Revision
     let stamp = surroundings.settings.stamp;
     let names = surroundings.list_names(&format!("{stamp}/meta/")).await?;
     let names = names.into_iter().filter_map(|name| Some((BackupName::parse(&name, stamp)?, name)));
-    let names: BTreeMap<BackupName, String> = names.collect();
+    let mut names: Vec<(BackupName, String)> = names.collect();
+    names.sort();
     let read = async |name: &String| -> Result<Backup, StampError> {
         let content = surroundings.read_object(name, BACKUP_SIZE_BYTES_MAX).await?;
         Ok(Backup::decode(&content, stamp, name)?)
     };
-    // Generations are random: which one is newest, their backups say.
+    // Generations are random: which one is newest, their backups say. Of each the last one counts.
     let complete = names.iter().filter(|(name, _)| name.is_complete);
     let newest: BTreeMap<Generation, &String> =
         complete.map(|(name, text)| (name.generation, text)).collect();

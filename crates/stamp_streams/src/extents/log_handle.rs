@@ -59,8 +59,18 @@ impl Log {
     ///
     /// If the range has stopped meanwhile.
     pub(crate) async fn end_extent(&self) -> Result<(), String> {
-        let closed = self.close().await;
-        self.reopen();
-        closed
+        // Also if the caller goes away meanwhile: a push that meets the seal then stops the range, which is
+        // read again.
+        let _reopened = Reopened(self);
+        self.close().await
+    }
+}
+
+/// Pushes are taken again in the end.
+struct Reopened<'a>(&'a Log);
+
+impl Drop for Reopened<'_> {
+    fn drop(&mut self) {
+        self.0.reopen();
     }
 }

@@ -71,7 +71,10 @@ impl StreamManifest {
 mod tests {
     use super::*;
 
-    fn manifest(lists: &[(&str, &[(u64, u64, u64)])]) -> StreamManifest {
+    /// Ids, lengths and digests.
+    type Extents<'a> = &'a [(u64, u64, u64)];
+
+    fn manifest(lists: &[(&str, Extents<'_>)]) -> StreamManifest {
         let mut manifest = StreamManifest::default();
         for (name, extents) in lists {
             let name = StreamName::new(name);
