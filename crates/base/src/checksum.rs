@@ -56,9 +56,38 @@ pub fn flipped_bit_of(len: usize, off_by: u64) -> Option<usize> {
     None
 }
 
+/// The eight bytes, as a little-endian number, that behind `prefix` give this checksum: there is one for each
+/// checksum. It is computed by running the CRC backwards over them.
+pub fn crc64_suffix(prefix: &[u8], checksum: u64) -> u64 {
+    // Both ends of the computation are inverted.
+    let mut register = !checksum;
+    for _ in 0..u64::BITS {
+        // The polynomial's highest bit is set: the register's tells whether it was added.
+        register = match register >> (u64::BITS - 1) {
+            0 => register << 1,
+            _ => ((register ^ POLYNOMIAL) << 1) | 1,
+        };
+    }
+    register ^ !crc64(&[prefix])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_suffix_gives_each_checksum() {
+        let mut state = 7;
+        for length in 0..40 {
+            let prefix: Vec<u8> = (0..length).map(|_| crate::random::splitmix64(&mut state) as u8).collect();
+            for suffix in [0, 1, 1 << 63, u64::MAX, crate::random::splitmix64(&mut state)] {
+                let checksum = crc64(&[&prefix, &suffix.to_le_bytes()]);
+                assert_eq!(crc64_suffix(&prefix, checksum), suffix, "{prefix:?}");
+                let found = crc64_suffix(&prefix, suffix);
+                assert_eq!(crc64(&[&prefix, &found.to_le_bytes()]), suffix, "{prefix:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_flipped_bit_is_found_and_nothing_else_is_taken_for_one() {

@@ -1,14 +1,17 @@
 //! `larimar check DIR`: reads a data folder that nobody serves, and says what is damaged and what that means.
+//! A stamp's check is in `stamp_commands/check.rs`.
 //!
 //! What always holds: nothing in the folder is written; a folder that a server holds is refused. The exit
 //! code is 0 for a healthy folder, 3 for a damaged one, 1 if it could not be looked at.
 
+use crate::Failure;
 use crate::arguments::CheckArguments;
 use crate::data_folder;
 use crate::output::progress::Progress;
 use crate::places::ContainerNames;
 use crate::places::container_names::{Opened, container_names};
 use crate::repair::{Plan, RepairError, plan_for};
+use crate::stamp_commands;
 use base::system::SystemDisk;
 use base::{ByteSize, Environment};
 use blob::{BlobError, FormerNames, find_former_names};
@@ -20,7 +23,7 @@ use std::sync::Arc;
 use stream::Streams;
 
 /// Exit code for damage, so that scripts can tell it from a folder that could not be looked at.
-const EXIT_DAMAGED: u8 = 3;
+pub(crate) const EXIT_DAMAGED: u8 = 3;
 /// Rows that damage touches and actions of a repair that are shown, of each.
 const TOLD_MAX: usize = 20;
 /// Blobs that are named because no new one gets a name like theirs.
@@ -39,13 +42,20 @@ pub(crate) enum CheckError {
     Runtime(std::io::Error),
 }
 
+/// Checks the folder or the stamp.
+pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
+    match &arguments.folder {
+        Some(folder) => check(folder, arguments.quiet).map_err(|error| Failure::of_work(&error)),
+        None => stamp_commands::check_stamp(arguments),
+    }
+}
+
 /// Checks the folder and prints what is found.
-pub(crate) fn check(arguments: &CheckArguments) -> Result<ExitCode, CheckError> {
-    let path = &*arguments.folder;
+fn check(path: &Path, is_quiet: bool) -> Result<ExitCode, CheckError> {
     let _held = data_folder::hold_for_reading(path)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(CheckError::Runtime)?;
-    let mut bar = Progress::with_plain_lines(arguments.quiet);
+    let mut bar = Progress::with_plain_lines(is_quiet);
     let outcome = runtime.block_on(async {
         let env = base::system::environment_on(Arc::new(SystemDisk::new(path)));
         let stream_failed = |error| CheckError::Stream { path: path.to_owned(), error };
@@ -63,7 +73,7 @@ pub(crate) fn check(arguments: &CheckArguments) -> Result<ExitCode, CheckError> 
     });
     bar.clear();
     let (found, names, remedy) = outcome?;
-    let mut text = text(path, &found, remedy.as_ref());
+    let mut text = text(&path.display().to_string(), &found, remedy.as_ref());
     put_former_names(&mut text, path, &names);
     // A closed standard output changes nothing about the exit code.
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -97,7 +107,7 @@ async fn remedy(env: &Environment, path: &Path, found: &FolderCheck, progress: &
 }
 
 /// What is known of damage besides where it is.
-struct Remedy {
+pub(crate) struct Remedy {
     /// What a repair would do, or why nobody knows.
     plan: Result<Plan, String>,
     names: ContainerNames,
@@ -124,8 +134,8 @@ fn put_former_names(text: &mut String, path: &Path, names: &FormerNames) {
     }
 }
 
-fn text(path: &Path, found: &FolderCheck, remedy: Option<&Remedy>) -> String {
-    let path = path.display();
+/// What is found in a folder or a stamp.
+pub(crate) fn text(path: &str, found: &FolderCheck, remedy: Option<&Remedy>) -> String {
     if found.is_fresh {
         return format!("{path}: nothing was ever stored here\n");
     }
@@ -171,7 +181,7 @@ fn text(path: &Path, found: &FolderCheck, remedy: Option<&Remedy>) -> String {
         found.log_change_count
     ));
     if let Some(remedy) = remedy {
-        put_remedy(&mut text, &path.to_string(), &remedy.plan);
+        put_remedy(&mut text, path, &remedy.plan);
     }
     text
 }
@@ -215,24 +225,22 @@ mod tests {
         let (place, problem, meaning) = ("a".to_owned(), "b".to_owned(), "c".to_owned());
         let damage = Damage { place, problem, meaning, rows };
         let found = FolderCheck { damages: vec![damage], ..FolderCheck::default() };
-        let told = text(Path::new("d"), &found, None);
+        let told = text("d", &found, None);
         assert!(told.starts_with("a\n  problem: b\n  meaning: c\nd: 1 damaged place; "), "{told}");
-        assert!(text(Path::new("d"), &FolderCheck::default(), None).starts_with("d: no damage found; "));
+        assert!(text("d", &FolderCheck::default(), None).starts_with("d: no damage found; "));
         let actions: Vec<_> = (0..TOLD_MAX + 2).map(|number| format!("action {number}")).collect();
         let plan = Ok(Plan { actions, ..Plan::default() });
         let remedy = Remedy { plan, names: ContainerNames::default() };
-        let told = text(Path::new("d"), &found, Some(&remedy));
+        let told = text("d", &found, Some(&remedy));
         assert!(told.contains("\n  meaning: c\n  rows: entities of the table with the id 7 "), "{told}");
         assert!(told.contains("\nd: what a repair would do:\n  action 0\n"), "{told}");
         assert!(told.contains("\n  and 2 more\nd: larimar repair d plans it"), "{told}");
         let unknown = Remedy { plan: Err("e".to_owned()), names: ContainerNames::default() };
-        assert!(text(Path::new("d"), &found, Some(&unknown)).ends_with("can't be found out: e\n"));
+        assert!(text("d", &found, Some(&unknown)).ends_with("can't be found out: e\n"));
         let journaled = FolderCheck { journaled_bytes: 7, ..FolderCheck::default() };
-        assert!(
-            text(Path::new("d"), &journaled, None).contains("d: the journal holds 7 bytes that are missing")
-        );
+        assert!(text("d", &journaled, None).contains("d: the journal holds 7 bytes that are missing"));
         let older = FolderCheck { undigested_extent_count: 2, ..FolderCheck::default() };
-        let told = text(Path::new("d"), &older, None);
+        let told = text("d", &older, None);
         assert!(told.starts_with("d: 2 extents were begun by an earlier version"), "{told}");
         assert!(told.contains("\nd: no damage found; "), "{told}");
     }

@@ -13,6 +13,7 @@ mod configuration;
 mod data_folder;
 mod manual;
 mod memory_guard;
+mod migrate;
 mod open_files;
 mod operate;
 mod output;
@@ -27,6 +28,7 @@ mod service_manager;
 mod settings;
 mod shard;
 mod stamp;
+mod stamp_commands;
 mod start_progress;
 mod stress;
 mod table_commands;
@@ -154,13 +156,15 @@ fn run_chore(chore: Chore) -> Result<ExitCode, Failure> {
     let mut out = std::io::stdout();
     match chore {
         Chore::Admin(arguments) => operate::operate(&arguments),
-        Chore::Check(arguments) => check::check(&arguments).map_err(|error| Failure::of_work(&error)),
-        Chore::Repair(arguments) => repair::repair(&arguments).map_err(|error| Failure::of_work(&error)),
+        Chore::Check(arguments) => check::run(&arguments),
+        Chore::Repair(arguments) => repair::run(&arguments),
+        Chore::Migrate(arguments) => migrate::migrate(&arguments),
         Chore::Sas(arguments) => {
             sas::sas(&arguments, &variable, now).map_err(|error| Failure::of_settings(&error))?;
             Ok(ExitCode::SUCCESS)
         }
         Chore::Shard(command) => shard::shard(&command, &variable),
+        Chore::Stamp(command) => stamp_commands::stamp(&command),
         Chore::Stress(arguments) => stress::stress(&arguments),
         Chore::Table(command) => table_commands::table(&command),
         Chore::Blob(command) => table_commands::blobs::blob(&command),

@@ -17,6 +17,7 @@ mod tests;
 pub(crate) use error::RepairError;
 pub(crate) use plan::Plan;
 
+use crate::Failure;
 use crate::arguments::RepairArguments;
 use crate::data_folder;
 use crate::output::progress::Progress;
@@ -81,16 +82,29 @@ struct Ended {
     exit_code: u8,
 }
 
+/// Repairs the folder; a stamp has no repair.
+pub(crate) fn run(arguments: &RepairArguments) -> Result<ExitCode, Failure> {
+    match &arguments.folder {
+        Some(folder) if arguments.names_no_stamp() => {
+            repair(folder, arguments).map_err(|error| Failure::of_work(&error))
+        }
+        _ => Err(Failure::of_words(
+            "repair is for data folders: a stamp's bytes are mended in its object store, and larimar check \
+             --stamp names the objects"
+                .to_owned(),
+        )),
+    }
+}
+
 /// Plans the repair, and carries it out with `--apply`.
-pub(crate) fn repair(arguments: &RepairArguments) -> Result<ExitCode, RepairError> {
-    let path = &arguments.folder;
+fn repair(path: &Path, arguments: &RepairArguments) -> Result<ExitCode, RepairError> {
     let mut held = data_folder::hold_for_reading(path)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(RepairError::Runtime)?;
     let mut progress = Progress::with_plain_lines(arguments.quiet);
     let outcome = runtime.block_on(async {
         let env = &base::system::environment_on(Arc::new(SystemDisk::new(path)));
-        let refused = |error| RepairError::Refused { path: path.clone(), error };
+        let refused = |error| RepairError::Refused { path: path.to_owned(), error };
         Streams::check_folder(env).await.map_err(refused)?;
         let repair = Repair { env, folder: path.display().to_string(), core: repair_all };
         let planned = repair.plan(&mut progress).await?;

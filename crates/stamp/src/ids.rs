@@ -5,7 +5,7 @@
 //! two processes never make the same name, and no name is ever made twice. What always holds: the text form
 //! is lower-case hexadecimal of fixed width, and only that form is parsed.
 
-use base::checksum::crc64;
+use base::checksum::{crc64, crc64_suffix};
 use base::codec::{DecodeError, Decoder, Encode};
 use std::fmt;
 use stream::{ExtentId, OwnerEpoch};
@@ -127,6 +127,13 @@ impl ExtentName {
         self.0.encode(&mut bytes);
         ExtentId(crc64(&[&bytes]))
     }
+
+    /// The one name of `incarnation` that has these 64 bits: places in bytes that come from elsewhere keep
+    /// their meaning.
+    pub fn of_short(incarnation: Incarnation, short: ExtentId) -> Self {
+        // As `UniqueName::encode` has it: the counter is last.
+        ExtentName::new(incarnation, crc64_suffix(&incarnation.0.to_le_bytes(), short.0))
+    }
 }
 
 /// The epoch after `epoch`.
@@ -145,7 +152,8 @@ pub(crate) fn parse_narrow(text: &str) -> Option<u64> {
     is_hexadecimal(text, NARROW_DIGITS).then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
-fn parse_wide(text: &str) -> Option<u128> {
+/// 32 hexadecimal digits, lower case.
+pub(crate) fn parse_wide(text: &str) -> Option<u128> {
     is_hexadecimal(text, WIDE_DIGITS).then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
 
@@ -156,6 +164,17 @@ fn is_hexadecimal(text: &str, digits: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn each_incarnation_has_one_name_for_each_short_form(incarnation: u128, bits: u64) {
+            let by = Incarnation(incarnation);
+            prop_assert_eq!(ExtentName::of_short(by, ExtentId(bits)).short(), ExtentId(bits));
+            let name = ExtentName::new(by, bits);
+            prop_assert_eq!(ExtentName::of_short(by, name.short()), name);
+        }
+    }
 
     #[test]
     fn names_of_one_incarnation_have_different_short_forms() {

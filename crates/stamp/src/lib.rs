@@ -27,7 +27,7 @@ mod ids;
 mod metadata;
 mod ownership;
 
-pub use backup::backup_object::{BACKUP_FORMAT, Backup, BackupScope, backups_folder};
+pub use backup::backup_object::{BACKUP_FORMAT, Backup, BackupName, BackupScope, backups_folder};
 pub use backup::choose_backup::{BackedUp, choose_backup};
 pub use backup::choose_restore::{RestoreStart, Restored, choose_restore, choose_restore_start};
 pub use collection::choose_sweep::{

@@ -15,6 +15,8 @@
 //! | `layer/` | a range's streams as the layers above use them | [`stream::StreamLayer`] |
 //! | `collection/` | sweeps | |
 //! | `backup/` | first start, backups, restore | |
+//! | `migration/` | a data folder becomes a stamp, and a stamp a folder | |
+//! | `snapshot/` | a stamp read at one revision, without owning or changing it | [`stream::StreamLayer`] |
 //!
 //! A process [joins](Life::join), [looks](RangeWatch::look) at all ranges, [takes](RangeWatch::take) some,
 //! reads them, and serves them until [`OwnedRange::until_stopped`]; [`OwnedRange::go_on`] says what follows.
@@ -33,23 +35,31 @@ mod extents;
 mod layer;
 mod membership;
 mod metadata;
+mod migration;
 mod range;
 mod settings;
+mod snapshot;
 mod stores;
 mod surroundings;
 
 pub use backup::back_up::{back_up_all, prune_backups};
 pub use backup::found::{FirstRange, found, is_founded};
 pub use backup::probe::probe;
-pub use backup::restore::{RestoreReport, restore};
+pub use backup::restore::{RestoreReport, RestoreStep, restore, restore_in_steps};
 pub use collection::sweep::{Sweeper, Swept};
 pub use error::{AppendError, StampError};
 pub use extents::load::{ExtentReader, LoadedPart};
 pub use extents::log::Appended;
 pub use extents::log_handle::Log;
 pub use layer::stamp_layer::StampLayer;
+pub use membership::forget::{Forgotten, forget_process};
 pub use membership::life::Life;
 pub use metadata::wire::{LifeEntry, VALUE_FORMAT, decode_value, encode_value, parse_key};
+pub use migration::MIGRATING;
+pub use migration::abandon::abandon_migration;
+pub use migration::error::MigrationError;
+pub use migration::into_folder::migrate_into_folder;
+pub use migration::into_stamp::{Migrated, MigrationPhase, MigrationProgress, migrate_into_stamp};
 pub use range::go_on::Next;
 pub use range::owned_range::OwnedRange;
 pub use range::range_stop::RangeStop;
@@ -57,6 +67,10 @@ pub use range::range_watch::{RangeWatch, Taken};
 pub use settings::{
     BACK_OFF_MAX, BACK_OFF_MIN, Breach, EXTENT_SIZE_BYTES, GIVE_UP_AFTER, Planted, StampSettings, TRY_FOR,
 };
+pub use snapshot::check_extent::{DamagedObject, ExtentCheck, list_extent_objects};
+pub use snapshot::parts::SnapshotParts;
+pub use snapshot::snapshot_layer::SnapshotLayer;
+pub use snapshot::stamp_snapshot::{SnapshotExtent, SnapshotProcess, SnapshotRange, StampSnapshot};
 pub use stores::key_values::{
     KeyAnswer, KeyCompare, KeyEntry, KeyTransaction, KeyValues, Selection, Snapshot, StoreLease, StoreState,
 };

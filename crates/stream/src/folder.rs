@@ -5,6 +5,7 @@
 //!                    up to format 5 only that); written last, so a folder without it was never finished,
 //!                    unless it holds extents, which come later
 //! FORMAT.second      the same, written before it
+//! MIGRATION          there while the folder is made of a stamp's extents (see `copies/folder_target.rs`)
 //! LOCK               held by the process that serves the folder (made by the binary)
 //! journal/ extents/  the extent node
 //! stream_manager/    the stream manager
@@ -27,6 +28,8 @@ const FORMAT_VERSION_TWICE: u32 = 6;
 /// In the order in which one is looked at.
 const FORMAT_PATHS: [&str; 2] = ["FORMAT", "FORMAT.second"];
 const FORMAT_NEW_PATH: &str = "FORMAT.new";
+/// There while the folder is made of extents from elsewhere.
+pub(crate) const MIGRATION_PATH: &str = "MIGRATION";
 const CHECKSUM_PREFIX: &str = "checksum ";
 const FORMAT_PREFIX: &str = "larimar data folder, format ";
 const FORMAT_SIZE_BYTES_MAX: u64 = 256;
@@ -87,6 +90,12 @@ pub(crate) async fn inspect(env: &Environment) -> Result<Folder, StreamError> {
     if first.is_some() || (second.is_some() && has_extents) {
         return check_formats(&[first, second]);
     }
+    if names.iter().any(|name| name == MIGRATION_PATH) {
+        return Err(StreamError::Folder(
+            "a migration into the data folder is not finished: run larimar migrate again, or remove the folder"
+                .to_owned(),
+        ));
+    }
     match names.iter().find(|name| !OWN_NAMES.contains(&name.as_str())) {
         None if has_extents => Err(StreamError::Folder(
             "the data folder has lost its FORMAT file but holds data; restore the file from a backup, or choose \
@@ -97,6 +106,27 @@ pub(crate) async fn inspect(env: &Environment) -> Result<Folder, StreamError> {
         Some(foreign) => Err(StreamError::Folder(format!(
             "the data folder holds other files (such as {foreign:?}) and is not a Larimar data folder; choose \
              another one"
+        ))),
+    }
+}
+
+/// What the file of a migration into the folder says; none: there is nothing in the folder. Another folder is
+/// an error.
+pub(crate) async fn begun_migration(env: &Environment) -> Result<Option<Bytes>, StreamError> {
+    let names = env.disk.list("").await.map_err(|error| StreamError::read("data folder", &error))?;
+    let has = |path: &str| names.iter().any(|name| name == path);
+    if has(MIGRATION_PATH) && !has(FORMAT_PATHS[0]) {
+        let begun = async {
+            let file = env.disk.open(MIGRATION_PATH, OpenMode::Read).await?;
+            let size = file.size().await?.min(FORMAT_SIZE_BYTES_MAX);
+            file.read_at(0, size as usize).await
+        };
+        return Ok(Some(begun.await.map_err(|error| StreamError::read(MIGRATION_PATH, &error))?));
+    }
+    match names.iter().find(|name| *name != "LOCK") {
+        None => Ok(None),
+        Some(name) => Err(StreamError::Folder(format!(
+            "the folder is not empty (it holds {name:?}): choose another one. Nothing was changed"
         ))),
     }
 }
@@ -161,6 +191,12 @@ pub(crate) async fn clear(env: &Environment) -> Result<(), StreamError> {
             }
         }
     }
+    clear_formats(env).await
+}
+
+/// Removes what there is of FORMAT files that were not finished.
+pub(crate) async fn clear_formats(env: &Environment) -> Result<(), StreamError> {
+    let failed = |error: std::io::Error| StreamError::write("data folder", &error);
     for path in [FORMAT_NEW_PATH, FORMAT_PATHS[1]] {
         if env.disk.exists(path).await.map_err(failed)? {
             env.disk.remove(path).await.map_err(failed)?;

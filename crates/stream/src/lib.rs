@@ -7,6 +7,7 @@
 
 mod block;
 mod check;
+mod copies;
 mod error;
 mod extent_node;
 mod extent_rolls;
@@ -28,6 +29,9 @@ pub use block::{
     BLOCK_HEADER_SIZE, BLOCK_PAYLOAD_SIZE_MAX, put_block, step as step_over_block, verify as verify_block,
 };
 pub use check::{StreamCheck, StreamDamage, check_streams};
+pub use copies::folder_source::{FolderSource, SourceExtent};
+pub use copies::folder_target::{FolderTarget, TargetExtent};
+pub use copies::manifest::{ManifestExtent, StreamManifest};
 pub use error::{OwnerConflict, StreamError};
 pub use extent_node::DamagedPart;
 pub use folder::FORMAT_VERSION;

@@ -5,6 +5,7 @@ pub(crate) mod advise_arguments;
 pub(crate) mod blob_arguments;
 pub(crate) mod byte_size;
 pub(crate) mod explain_arguments;
+pub(crate) mod migrate_arguments;
 pub(crate) mod queue_arguments;
 pub(crate) mod sas_arguments;
 pub(crate) mod shard_arguments;
@@ -12,6 +13,7 @@ pub(crate) mod shard_fan_out_arguments;
 pub(crate) mod shard_home_arguments;
 pub(crate) mod shard_move_arguments;
 pub(crate) mod stamp_arguments;
+pub(crate) mod stamp_command_arguments;
 pub(crate) mod stress_arguments;
 pub(crate) mod table_arguments;
 
@@ -20,10 +22,12 @@ use crate::arguments::advise_arguments::AdviseArguments;
 use crate::arguments::blob_arguments::BlobCommand;
 use crate::arguments::byte_size::parse_byte_size;
 use crate::arguments::explain_arguments::ExplainArguments;
+use crate::arguments::migrate_arguments::MigrateArguments;
 use crate::arguments::queue_arguments::QueueCommand;
 use crate::arguments::sas_arguments::SasArguments;
 use crate::arguments::shard_arguments::ShardCommand;
 use crate::arguments::stamp_arguments::StampArguments;
+use crate::arguments::stamp_command_arguments::StampCommand;
 use crate::arguments::stress_arguments::StressArguments;
 use crate::arguments::table_arguments::TableCommand;
 use crate::output::log;
@@ -52,6 +56,7 @@ Examples:
   larimar stress --endpoint UseDevelopmentStorage=true   what one partition of a table does at most
   larimar table export People people.jsonl --endpoint UseDevelopmentStorage=true   a table as a file, and back
   larimar shard map init books.toml --home file:books.map   which shard holds which key: a map of them
+  larimar stamp status --stamp prod --store s3://b --etcd http://e:2379   who serves a stamp of several processes
   larimar completions bash > /etc/bash_completion.d/larimar
   larimar man | man -l -
 
@@ -81,16 +86,23 @@ enum Command {
     Serve(Box<ServeArguments>),
     /// Look at a server that runs, and change how it runs, through its admin side
     Admin(Box<AdminArguments>),
-    /// Read a data folder that no server holds, and tell what is damaged; nothing is changed
+    /// Read a data folder that no server holds, or a stamp, and tell what is damaged; nothing is changed
     ///
-    /// Ends with 0 if the folder is healthy, 3 if something is damaged, 1 if it could not be looked at.
-    Check(CheckArguments),
+    /// Ends with 0 if it is healthy, 3 if something is damaged, 1 if it could not be looked at. A stamp may
+    /// be served meanwhile: it is read as it was at one moment.
+    Check(Box<CheckArguments>),
     /// Plan the repair of a damaged folder that no server holds, and tell what is lost; with --apply, do it
     ///
     /// Without --apply nothing is changed. Ends with 0 if there is nothing to do, or all is done and the
     /// folder is whole; with 3 if there is something to do; with 1 if that could not be found out, or not be
     /// done.
     Repair(RepairArguments),
+    /// Copy a data folder that no server holds into a stamp of several processes, or such a stamp into a folder
+    ///
+    /// Every byte is read back and compared before the copy can be served. A run that was cut off goes on
+    /// when it is repeated. Ends with 0 if all is copied, 2 if what was typed can't be, 1 if it could not be
+    /// done, 130 if it was stopped.
+    Migrate(Box<MigrateArguments>),
     /// Look for mistakes in settings, show them and where they come from, or print a commented file of them
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -99,6 +111,9 @@ enum Command {
     /// Work with a map that says which shard holds which key
     #[command(subcommand)]
     Shard(ShardCommand),
+    /// Look at a stamp that several processes keep, make one, restore its metadata
+    #[command(subcommand)]
+    Stamp(Box<StampCommand>),
     /// Load one partition of a table, a queue or some blobs of any endpoint, and report what it does
     ///
     /// Makes a table, queue or container of its own, loads it, runs operations on it for a while, and deletes
@@ -162,8 +177,11 @@ pub(crate) struct ManArguments {
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
     /// The data folder
-    #[arg(value_name = "DIR")]
-    pub(crate) folder: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "stamp", conflicts_with = "stamp")]
+    pub(crate) folder: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) stamp: StampArguments,
 
     /// Do not tell how far it is
     #[arg(long)]
@@ -174,8 +192,20 @@ pub(crate) struct CheckArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RepairArguments {
     /// The data folder
-    #[arg(value_name = "DIR")]
-    pub(crate) folder: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present_any = ["stamp", "store", "etcd"])]
+    pub(crate) folder: Option<PathBuf>,
+
+    /// A stamp has no repair: this says so
+    #[arg(long, hide = true)]
+    pub(crate) stamp: Option<String>,
+
+    /// As above
+    #[arg(long, hide = true)]
+    pub(crate) store: Option<String>,
+
+    /// As above
+    #[arg(long, hide = true)]
+    pub(crate) etcd: Option<String>,
 
     /// Change the folder as planned; copies of what is replaced are kept in DIR/repair
     #[arg(long)]
@@ -190,16 +220,25 @@ pub(crate) struct RepairArguments {
     pub(crate) json: Option<PathBuf>,
 }
 
+impl RepairArguments {
+    /// Whether only a folder is named.
+    pub(crate) fn names_no_stamp(&self) -> bool {
+        self.stamp.is_none() && self.store.is_none() && self.etcd.is_none()
+    }
+}
+
 /// What the program is asked to do.
 #[derive(Debug)]
 pub(crate) enum Chore {
     Serve(Box<ServeArguments>),
     Admin(Box<AdminArguments>),
-    Check(CheckArguments),
+    Check(Box<CheckArguments>),
     Repair(RepairArguments),
+    Migrate(Box<MigrateArguments>),
     Config(ConfigCommand),
     Sas(Box<SasArguments>),
     Shard(ShardCommand),
+    Stamp(Box<StampCommand>),
     Stress(Box<StressArguments>),
     Table(TableCommand),
     Explain(Box<ExplainArguments>),
@@ -230,9 +269,11 @@ impl Arguments {
             Some(Command::Admin(admin)) => Chore::Admin(admin),
             Some(Command::Check(check)) => Chore::Check(check),
             Some(Command::Repair(repair)) => Chore::Repair(repair),
+            Some(Command::Migrate(migrate)) => Chore::Migrate(migrate),
             Some(Command::Config(config)) => Chore::Config(config),
             Some(Command::Sas(sas)) => Chore::Sas(sas),
             Some(Command::Shard(shard)) => Chore::Shard(shard),
+            Some(Command::Stamp(stamp)) => Chore::Stamp(stamp),
             Some(Command::Stress(stress)) => Chore::Stress(stress),
             Some(Command::Table(command)) => Chore::Table(command),
             Some(Command::Blob(command)) => Chore::Blob(command),
@@ -328,11 +369,11 @@ pub(crate) struct AccessLogArguments {
 #[derive(Debug, Args)]
 pub(crate) struct StorageArguments {
     /// Folder that holds the data; made if it does not exist
-    #[arg(long, value_name = "DIR", default_value = "larimar-data")]
+    #[arg(long, value_name = "DIR", default_value = "larimar-data", conflicts_with = "stamp")]
     pub(crate) data: PathBuf,
 
     /// Keep everything in memory and forget it at the end
-    #[arg(long, conflicts_with = "data")]
+    #[arg(long, conflicts_with_all = ["data", "stamp"])]
     pub(crate) in_memory: bool,
 
     /// Written once the server listens: JSON with the addresses, the signed ones included

@@ -2,12 +2,12 @@
 
 use clap::Args;
 
-/// The stamp that a process joins.
-#[derive(Clone, Debug, Args)]
+/// A stamp, and where it is kept: of a process that joins it, and of commands that look at it.
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct StampArguments {
-    /// Join the stamp of this name, which several processes keep in an object store and etcd; it is made if
-    /// neither has it
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["in_memory", "data"])]
+    /// The stamp of this name, which several processes keep in an object store and etcd. The server joins it,
+    /// and makes it if neither has it
+    #[arg(long, value_name = "NAME")]
     pub(crate) stamp: Option<String>,
 
     /// Where a stamp's bytes are: s3://BUCKET[/PREFIX], or file:///DIR of a file system that all its

@@ -5,7 +5,7 @@
 
 mod connection;
 mod request;
-mod words;
+pub(crate) mod words;
 
 use crate::Failure;
 use crate::admin::{Role, TOKEN_FILE_NAME, TOKEN_FILE_SIZE_BYTES_MAX, Tokens};

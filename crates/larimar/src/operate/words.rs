@@ -6,7 +6,7 @@ use base::ByteSize;
 use serde_json::{Value, json};
 
 /// A column: its head, and where its value is in a row.
-type Column = (&'static str, &'static str);
+pub(crate) type Column = (&'static str, &'static str);
 
 const RANGE_COLUMNS: [Column; 11] = [
     ("TABLE", "/table"),
@@ -85,7 +85,7 @@ fn line(value: &Value) -> String {
 }
 
 /// Each field on a line; those of an object inside with its name before them.
-fn lines(value: &Value, before: &str) -> String {
+pub(crate) fn lines(value: &Value, before: &str) -> String {
     let mut text = String::new();
     for (name, field) in value.as_object().into_iter().flatten() {
         let name = format!("{before}{name}");
@@ -110,7 +110,7 @@ fn cell(name: &str, value: &Value) -> String {
 }
 
 /// Rows below a head, each column as wide as its widest cell; columns without any value are left out.
-fn table(columns: &[Column], rows: &Value) -> String {
+pub(crate) fn table(columns: &[Column], rows: &Value) -> String {
     let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default();
     let cells = |(head, path): &Column| {
         let of_row = |row: &Value| row.pointer(path).map_or_else(String::new, |value| cell(path, value));

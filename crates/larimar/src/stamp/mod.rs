@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `stores.rs` | the stores, opened, and what the driver of the stamp is given |
 //! | `stand_by.rs` | joining, founding, waiting for the range, taking it |
+//! | `founding.rs` | the first start of a stamp |
 //! | `served_accounts.rs` | whether the accounts are those that the stamp is served with |
 //! | `serving.rs` | the layers over a range that was taken, until it stops or the process does |
 //! | `upkeep.rs` | backups of the documents, sweeps of the object store |
@@ -14,6 +15,7 @@
 //! What always holds: a port is listened on from the start to the end; whoever does not serve says so (503
 //! `ServerBusy`, `/ready`); nothing is served without a lease, and no range is kept by who does not serve it.
 
+pub(crate) mod founding;
 mod process;
 mod served_accounts;
 mod serving;

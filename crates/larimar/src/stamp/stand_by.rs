@@ -1,14 +1,13 @@
 //! Standing by: a process joins its stamp, founds it if there is none, looks at who serves it, and takes it
 //! once nobody does.
 
+use crate::stamp::founding::{FoundError, found_stamp};
 use crate::stamp::served_accounts::{ServedAccounts, may_take};
 use crate::stamp::stores::{StampFailure, Stores};
 use futures_util::future::{Either, select};
 use parking_lot::Mutex;
-use stamp::{KeyLimits, OwnEntry};
-use stamp_streams::{
-    FirstRange, Life, OwnedRange, RangeWatch, StampError, Surroundings, Taken, found, is_founded,
-};
+use stamp::OwnEntry;
+use stamp_streams::{Life, OwnedRange, RangeWatch, StampError, Surroundings, Taken, is_founded};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,10 +160,10 @@ impl StandBy<'_> {
             Err(error) => error,
         };
         match failed {
-            JoinError::Stamp(StampError::Stored(error)) => Err(StampFailure::Refused(error.to_string())),
-            JoinError::Stamp(StampError::Setup(why)) => Err(StampFailure::Refused(why)),
-            JoinError::FirstStart(why) => Err(StampFailure::Refused(why)),
-            JoinError::Stamp(error) => {
+            FoundError::Stamp(StampError::Stored(error)) => Err(StampFailure::Refused(error.to_string())),
+            FoundError::Stamp(StampError::Setup(why)) => Err(StampFailure::Refused(why)),
+            FoundError::FirstStart(why) => Err(StampFailure::Refused(why)),
+            FoundError::Stamp(error) => {
                 self.waiting.note(error.to_string());
                 surroundings.clock.sleep(RETRY_AFTER).await;
                 Ok(None)
@@ -172,30 +171,13 @@ impl StandBy<'_> {
         }
     }
 
-    async fn found_and_join(&self) -> Result<Arc<Life>, JoinError> {
+    async fn found_and_join(&self) -> Result<Arc<Life>, FoundError> {
         let surroundings = self.surroundings();
         if !is_founded(surroundings).await? {
             self.waiting.note("the stamp is being made".to_owned());
-            let warnings = self.stores.objects.check_first_start().await;
-            for warning in warnings.map_err(|error| JoinError::FirstStart(error.to_string()))? {
-                tracing::warn!("{warning}");
-            }
-            let all = FirstRange { keys: KeyLimits::default(), purposes: Vec::new() };
-            found(surroundings, &[all]).await?;
-            tracing::info!(stamp = %surroundings.settings.stamp, "the stamp is made");
+            found_stamp(self.stores).await?;
         }
         Ok(Life::join(surroundings).await?)
-    }
-}
-
-enum JoinError {
-    Stamp(StampError),
-    FirstStart(String),
-}
-
-impl From<StampError> for JoinError {
-    fn from(error: StampError) -> Self {
-        JoinError::Stamp(error)
     }
 }
 

@@ -50,11 +50,11 @@ impl Clock for SuspendClock {
 }
 
 /// The stores.
-pub(super) struct Stores {
-    pub(super) objects: OpenedObjectStore,
+pub(crate) struct Stores {
+    pub(crate) objects: OpenedObjectStore,
     /// Of requests to etcd.
-    pub(super) key_counts: Arc<RequestCounts>,
-    pub(super) surroundings: Surroundings,
+    pub(crate) key_counts: Arc<RequestCounts>,
+    pub(crate) surroundings: Surroundings,
 }
 
 /// The id of a stamp of this name: the first bits of a hash, so that every process and a restore find it
@@ -68,7 +68,7 @@ pub(crate) fn stamp_id(name: &str) -> StampId {
 
 impl Stores {
     /// Opens both; neither is reached for yet.
-    pub(super) async fn open(
+    pub(crate) async fn open(
         configuration: &StampConfiguration,
         env: &Environment,
     ) -> Result<Self, StampFailure> {

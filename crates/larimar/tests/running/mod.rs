@@ -1,6 +1,8 @@
 //! A server that runs beside a test, for tests that change its files, send it signals and follow its log.
 #![allow(dead_code)] // No test uses all of it.
 
+pub(crate) mod etcd;
+pub(crate) mod requests;
 pub(crate) mod tables;
 
 use rustix::process::{Pid, Signal, kill_process};

@@ -26,7 +26,8 @@ use base::{BoxFuture, Environment};
 use ranges::RangeCheck;
 use std::sync::Arc;
 use stream::{
-    DamagedPart, Incarnation, StreamCheck, StreamDamage, StreamError, StreamSettings, Streams, check_streams,
+    DamagedPart, ExtentId, Incarnation, StreamCheck, StreamDamage, StreamError, StreamSettings, Streams,
+    check_streams,
 };
 
 /// Checks the folder of `env`, whose disk is only read. `progress` gets the count of bytes that were read,
@@ -57,9 +58,7 @@ pub fn check_folder<'a>(
         let mut explained = Vec::new();
         match Streams::open(env, settings).await {
             Ok(opened) => {
-                let mut ranges = RangeCheck::new(shared(env, opened.clone())?, &streams.damages);
-                ranges.run(&mut found).await;
-                explained = ranges.explained();
+                explained = check_ranges(env, &opened, &streams.damages, &mut found).await?;
                 opened.close().await;
             }
             // Says nothing about the folder.
@@ -73,13 +72,51 @@ pub fn check_folder<'a>(
             // Said already.
             Err(_) => {}
         }
-        let open = streams.damages.into_iter();
-        let open = open.filter(|damage| match damage.part {
-            DamagedPart::Block { extent, offset } => !explained.contains(&(extent, offset)),
-            _ => true,
-        });
-        found.damages.extend(open.map(told));
+        found.damages.extend(unexplained(streams.damages, &explained).map(told));
         Ok(found)
+    })
+}
+
+/// Checks what lies in the streams of a stamp of several processes, which are only read. `damages` is what
+/// the caller has found to be damaged in the streams themselves; how much it read it adds to what is found.
+pub fn check_stamp_streams<'a>(
+    env: &'a Environment,
+    streams: &'a Arc<Streams>,
+    damages: Vec<StreamDamage>,
+) -> BoxFuture<'a, Result<FolderCheck, PartitionError>> {
+    Box::pin(async move {
+        let mut found = FolderCheck { is_fresh: streams.count() == 0, ..FolderCheck::default() };
+        if !found.is_fresh {
+            let explained = check_ranges(env, streams, &damages, &mut found).await?;
+            found.damages.extend(unexplained(damages, &explained).map(told));
+        }
+        for damage in &mut found.damages {
+            damage.meaning = words::of_stamp(&damage.meaning);
+        }
+        Ok(found)
+    })
+}
+
+/// Checks all ranges. The blocks whose damage it has explained.
+async fn check_ranges(
+    env: &Environment,
+    streams: &Arc<Streams>,
+    damages: &[StreamDamage],
+    found: &mut FolderCheck,
+) -> Result<Vec<(ExtentId, u64)>, PartitionError> {
+    let mut ranges = RangeCheck::new(shared(env, streams.clone())?, damages);
+    ranges.run(found).await;
+    Ok(ranges.explained())
+}
+
+/// Damage that no range has explained.
+fn unexplained(
+    damages: Vec<StreamDamage>,
+    explained: &[(ExtentId, u64)],
+) -> impl Iterator<Item = StreamDamage> {
+    damages.into_iter().filter(|damage| match damage.part {
+        DamagedPart::Block { extent, offset } => !explained.contains(&(extent, offset)),
+        _ => true,
     })
 }
 

@@ -24,6 +24,20 @@ pub(super) const MAP_MENDED: &str = "the next start reads the partition map's co
 pub(super) const COPY_MENDED: &str =
     "the next start makes the partition map's copy anew from the map; no row is lost";
 
+/// The same two of a stamp of several processes, whose bytes are an object store's matter.
+const STAMP_NO_START: &str = "the stamp can't be served: no row can be read until what is damaged is restored in the object \
+                              store";
+const STAMP_NOT_SERVED: &str = "requests for them fail until what is damaged is restored in the object store, all others are \
+                                served";
+
+/// The meaning for a stamp, which has neither a folder nor a repair.
+pub(super) fn of_stamp(meaning: &str) -> String {
+    meaning
+        .replace(NO_START, STAMP_NO_START)
+        .replace(NOT_SERVED, STAMP_NOT_SERVED)
+        .replace("; a repair removes what names them", "")
+}
+
 /// What damage of a file means that no range explains.
 pub(super) fn meaning_of(damage: &StreamDamage) -> String {
     if damage.part == DamagedPart::Mended {
@@ -107,6 +121,15 @@ pub(super) fn meaning_of(damage: &StreamDamage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stamp_has_no_folder_and_no_repair() {
+        for meaning in [NO_START, NOT_SERVED] {
+            let told = of_stamp(&format!("a; {meaning}"));
+            assert!(told.starts_with("a; ") && told.contains("object store"), "{told}");
+            assert!(!told.contains("folder") && !told.contains("repair"), "{told}");
+        }
+    }
     use stream::{ExtentId, StreamName};
 
     #[test]

@@ -24,7 +24,7 @@ use crate::document::codec::{decode_document, encode_document};
 use crate::document::range_document::RangeDocument;
 use crate::error::StoredError;
 use crate::extent::part_header::StampLife;
-use crate::ids::{Generation, RangeId, StampId, UniqueName, decode_wide};
+use crate::ids::{Generation, RangeId, StampId, UniqueName, decode_wide, parse_narrow, parse_wide};
 use crate::metadata::transaction::Revision;
 use base::checksum::crc64;
 use base::codec::{DecodeError, Decoder, Encode};
@@ -142,6 +142,31 @@ pub fn backups_folder(life: StampLife) -> String {
     format!("{}/meta/{}/", life.stamp, life.generation)
 }
 
+/// What the name of a backup object says, so that a choice among many needs not read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BackupName {
+    /// The life of the metadata store that it is of.
+    pub generation: Generation,
+    /// When its documents were read, or its change was committed.
+    pub revision: Revision,
+    /// Whether it has all documents.
+    pub is_complete: bool,
+}
+
+impl BackupName {
+    /// Reads a name in `stamp`; none if it is not that of a backup.
+    pub fn parse(name: &str, stamp: StampId) -> Option<Self> {
+        let (generation, rest) = name.strip_prefix(&format!("{stamp}/meta/"))?.split_once('/')?;
+        let (revision, range) = match rest.split_once('-') {
+            Some((revision, range)) => (revision, Some(UniqueName::parse(range)?)),
+            None => (rest, None),
+        };
+        let generation = Generation(parse_wide(generation)?);
+        let revision = Revision(parse_narrow(revision)?);
+        Some(BackupName { generation, revision, is_complete: range.is_none() })
+    }
+}
+
 struct Fields<'a> {
     life: StampLife,
     restores: u64,
@@ -211,6 +236,23 @@ mod tests {
             change.starts_with(&complete)
                 && complete.starts_with(&backups_folder(backup(BackupScope::Complete).life))
         );
+    }
+
+    #[test]
+    fn a_name_says_which_backup_it_is() {
+        let complete = backup(BackupScope::Complete);
+        let change = backup(BackupScope::Change { removed: Vec::new() });
+        for (backup, is_complete) in [(&complete, true), (&change, false)] {
+            let (generation, revision) = (backup.life.generation, backup.revision);
+            let name = BackupName { generation, revision, is_complete };
+            assert_eq!(BackupName::parse(&backup.path(), STAMP), Some(name));
+        }
+        let path = complete.path();
+        for other in [path.to_uppercase(), format!("{path}0"), format!("{path}-"), path.replace("meta", "x")]
+        {
+            assert_eq!(BackupName::parse(&other, STAMP), None, "{other}");
+        }
+        assert_eq!(BackupName::parse(&path, StampId(9)), None, "another stamp's");
     }
 
     #[test]

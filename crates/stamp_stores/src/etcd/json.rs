@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use stamp::Revision;
 use stamp_streams::{KeyCompare, KeyEntry, KeyTransaction, Selection, StoreState};
+use std::time::Duration;
 
 /// Keys that one page of a selection has, at most: documents have up to 256 KiB.
 pub(crate) const PAGE_KEYS_MAX: usize = 200;
@@ -160,6 +161,8 @@ struct Pair {
     value: String,
     #[serde(default, alias = "modRevision", deserialize_with = "number")]
     mod_revision: u64,
+    #[serde(default, deserialize_with = "number")]
+    lease: u64,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -256,6 +259,32 @@ struct Lived {
 pub(crate) fn keep_alive_answer(body: &[u8]) -> Result<bool, String> {
     let kept: Kept = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
     Ok(kept.result.ttl > 0)
+}
+
+/// The lease of the only key of an answer to a read; none if that is not there, or has none.
+pub(crate) fn key_lease_answer(body: &[u8]) -> Result<Option<u64>, String> {
+    let answer: TransactionAnswer = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+    let ranged = answer.responses.into_iter().filter_map(|response| response.response_range);
+    let lease = ranged.flat_map(|ranged| ranged.kvs).next().map(|pair| pair.lease);
+    Ok(lease.filter(|lease| *lease > 0))
+}
+
+#[derive(Deserialize)]
+struct Left {
+    /// Whole seconds as a text; -1 of a lease that has ended.
+    #[serde(default, rename = "TTL")]
+    ttl: serde_json::Value,
+}
+
+/// What is left of the lease of an answer that says it; none if it has ended.
+pub(crate) fn lease_left_answer(body: &[u8]) -> Result<Option<Duration>, String> {
+    let left: Left = serde_json::from_slice(body).map_err(|error| unreadable(&error))?;
+    let seconds = match &left.ttl {
+        Value::String(text) => text.parse::<i64>().ok(),
+        other => other.as_i64(),
+    };
+    let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
+    Ok(seconds.map(Duration::from_secs))
 }
 
 #[derive(Deserialize)]

@@ -5,8 +5,8 @@
 
 use crate::etcd::errors::{AskError, EtcdError};
 use crate::etcd::json::{
-    Page, Piece, SELECTIONS_MAX, commit_answer, commit_request, grant_answer, keep_alive_answer, read_answer,
-    read_request,
+    Page, Piece, SELECTIONS_MAX, commit_answer, commit_request, grant_answer, keep_alive_answer,
+    key_lease_answer, lease_left_answer, read_answer, read_request,
 };
 use crate::etcd::members::{Ask, Members};
 use crate::etcd::watch::SharedWatch;
@@ -164,6 +164,20 @@ impl KeyValues for EtcdKeys {
             // It has ended already.
             Ok(_) | Err(StoreError::NotThere) => Ok(()),
             Err(error) => Err(error),
+        }
+    }
+
+    async fn lease_left(&self, key: &str) -> Result<Option<Duration>, StoreError> {
+        let piece = Piece::of(&Selection::Key(key.to_owned()), &self.base);
+        let body = self.ask("/v3/kv/txn", read_request(&[piece], None), READ_SIZE_BYTES_MAX).await;
+        let lease = key_lease_answer(&body.map_err(read_error)?).map_err(StoreError::Unavailable)?;
+        let Some(lease) = lease else { return Ok(None) };
+        let request = json!({ "ID": lease.to_string() }).to_string().into();
+        match self.ask("/v3/lease/timetolive", request, SHORT_SIZE_BYTES_MAX).await {
+            Ok(body) => lease_left_answer(&body).map_err(StoreError::Unavailable),
+            // It has ended since.
+            Err(AskError::Nothing(EtcdError::NoLease)) => Ok(None),
+            Err(error) => Err(read_error(error)),
         }
     }
 }

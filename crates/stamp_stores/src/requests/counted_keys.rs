@@ -62,4 +62,11 @@ impl<S: KeyValues> KeyValues for CountedKeys<S> {
         under_way.end(answer.is_ok(), 0);
         answer
     }
+
+    async fn lease_left(&self, key: &str) -> Result<Option<Duration>, StoreError> {
+        let under_way = self.counts.begin(RequestKind::ReadKeys, &self.clock);
+        let answer = self.store.lease_left(key).await;
+        under_way.end(answer.is_ok(), 0);
+        answer
+    }
 }

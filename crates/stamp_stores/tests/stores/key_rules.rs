@@ -184,6 +184,10 @@ async fn keys_go_with_their_lease(store: &dyn KeyValues, prefix: &str) {
     assert_ne!(lease, other);
     commit(store, &put_under(&kept, lease)).await;
     commit(store, &put_under(&left, other)).await;
+    for key in [&kept, &left] {
+        let rest = store.lease_left(key).await.expect("an answer").expect("a lease");
+        assert!(!rest.is_zero() && rest <= TTL + Duration::from_secs(1), "{rest:?}");
+    }
     let began_at = Instant::now();
     while is_there(store, &left).await {
         assert_eq!(store.keep_alive(lease).await, Ok(()));
@@ -192,6 +196,7 @@ async fn keys_go_with_their_lease(store: &dyn KeyValues, prefix: &str) {
     }
     assert!(began_at.elapsed() > TTL / 2, "it ended at once");
     assert!(is_there(store, &kept).await);
+    assert_eq!(store.lease_left(&left).await, Ok(None), "it has gone");
     assert_eq!(store.keep_alive(other).await, Err(StoreError::NotThere));
     let late = store.commit(&put_under(&left, other)).await;
     assert!(matches!(late, KeyAnswer::CompareFailed(_)), "a put under a lease that has ended: {late:?}");

@@ -9,7 +9,9 @@ use crate::metadata::wire::KeyKind;
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
 use bytes::Bytes;
-use stamp::{Backup, BackupScope, PutAnswer, Revision, StampLife, StoredError, Value, backups_folder};
+use stamp::{
+    Backup, BackupName, BackupScope, PutAnswer, Revision, StampLife, StoredError, Value, backups_folder,
+};
 
 /// How often a backup object is sent.
 const TRIES_MAX: usize = 20;
@@ -72,14 +74,22 @@ pub(crate) async fn newest_backup(
     surroundings: &Surroundings,
     life: StampLife,
 ) -> Result<Option<Revision>, StampError> {
-    let names = surroundings.list_names(&backups_folder(life)).await?;
-    // Names end with the revision, in order; those of single changes have a range behind it.
-    let Some(name) = names.iter().rev().find(|name| !name.rsplit('/').next().unwrap_or("-").contains('-'))
-    else {
-        return Ok(None);
-    };
+    let names = complete_backups(surroundings, life).await?;
+    let Some((_, name)) = names.last() else { return Ok(None) };
     let content = surroundings.read_object(name, BACKUP_SIZE_BYTES_MAX).await?;
     Ok(Some(Backup::decode(&content, life.stamp, name)?.revision))
+}
+
+/// The complete backups of this life of the metadata store, oldest first, with their names.
+pub(crate) async fn complete_backups(
+    surroundings: &Surroundings,
+    life: StampLife,
+) -> Result<Vec<(BackupName, String)>, StampError> {
+    let names = surroundings.list_names(&backups_folder(life)).await?;
+    let parsed = names.into_iter().filter_map(|name| Some((BackupName::parse(&name, life.stamp)?, name)));
+    let mut complete: Vec<_> = parsed.filter(|(parsed, _)| parsed.is_complete).collect();
+    complete.sort();
+    Ok(complete)
 }
 
 /// Deletes complete backups of this life of the metadata store but the newest `keep_count`: a restore uses
@@ -90,12 +100,10 @@ pub(crate) async fn newest_backup(
 /// If the object store can't be reached; what was deleted was not needed.
 pub async fn prune_backups(life: &Life, keep_count: usize) -> Result<usize, StampError> {
     let surroundings = &life.surroundings;
-    let mut names = surroundings.list_names(&backups_folder(life.life())).await?;
-    // Names end with the revision, in order; those of single changes have a range behind it.
-    names.retain(|name| !name.rsplit('/').next().unwrap_or("-").contains('-'));
+    let mut names = complete_backups(surroundings, life.life()).await?;
     names.truncate(names.len().saturating_sub(keep_count.max(1)));
     let mut count = 0;
-    for name in names {
+    for (_, name) in names {
         if !life.holds() {
             return Err(StampError::LeaseEnded);
         }

@@ -16,10 +16,11 @@ use crate::settings::Breach;
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
 use stamp::{
-    BackedUp, Backup, Change, ExtentPlace, Found, Generation, Incarnation, Owner, OwnerEpoch, PartHeader,
-    RangeDocument, RestoreStart, SealWalk, StampLife, WalkStep, apply_changes, choose_backup, choose_restore,
-    choose_restore_start,
+    BackedUp, Backup, BackupName, Change, ExtentPlace, Found, Generation, Incarnation, Owner, OwnerEpoch,
+    PartHeader, RangeDocument, RangeId, RestoreStart, Revision, SealWalk, StampLife, WalkStep, apply_changes,
+    choose_backup, choose_restore, choose_restore_start,
 };
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How often the header of an object is read.
@@ -30,13 +31,34 @@ const TRIES_MAX: usize = 20;
 pub struct RestoreReport {
     /// The new life.
     pub life: StampLife,
-    /// How many ranges it has.
-    pub ranges: usize,
-    /// How many extents are younger than the backup, and were found.
+    /// How many restores there were, this one included.
+    pub restores: u64,
+    /// The revision of the newest complete backup, by the lost metadata store.
+    pub backup: Revision,
+    /// The ranges, with the epochs after which their next owners count.
+    pub epochs: BTreeMap<RangeId, OwnerEpoch>,
+    /// How many extents the documents list.
+    pub extents: usize,
+    /// How many of them are younger than the backup, and were found.
     pub younger_extents: usize,
 }
 
-/// Restores the documents of a lost metadata store into the empty one of `surroundings`.
+/// How far a restore is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestoreStep {
+    /// It waits for so long, until no process of the lost store can write any more.
+    Waits(Duration),
+    /// It has read the newest complete backup, of this revision, and the changes after it.
+    HasBackup(Revision),
+    /// It has read the first objects of so many extents.
+    HasExtents(usize),
+    /// It has sealed and recorded so many of so many ranges.
+    HasRanges(usize, usize),
+}
+
+/// Restores the documents of a lost metadata store into the empty one of `surroundings`. `all_stopped`: the
+/// operator says that no process of the stamp runs; else it waits until the lost store has been silent for a
+/// lease time and its margin, of which `silent_for` has gone by.
 ///
 /// # Errors
 ///
@@ -47,17 +69,33 @@ pub async fn restore(
     all_stopped: bool,
     silent_for: Duration,
 ) -> Result<RestoreReport, StampError> {
+    restore_in_steps(surroundings, all_stopped, silent_for, &|_| ()).await
+}
+
+/// The same; `note` gets how far it is.
+///
+/// # Errors
+///
+/// As of [`restore`].
+pub async fn restore_in_steps(
+    surroundings: &Surroundings,
+    all_stopped: bool,
+    silent_for: Duration,
+    note: &(dyn Fn(RestoreStep) + Sync),
+) -> Result<RestoreReport, StampError> {
     let settings = &surroundings.settings;
+    refuse_if_there(surroundings).await?;
     if let RestoreStart::Wait(wait) =
         choose_restore_start(all_stopped, silent_for, settings.ttl, settings.margin)
     {
+        note(RestoreStep::Waits(wait));
         surroundings.clock.sleep(wait).await;
+        refuse_if_there(surroundings).await?;
     }
-    if read_life(surroundings).await?.is_some() {
-        return Err(StampError::Raced("the metadata store has this stamp already".to_owned()));
-    }
-    let backup = read_backups(surroundings).await?;
+    let (backup, revision) = read_backups(surroundings).await?;
+    note(RestoreStep::HasBackup(revision));
     let mut first_objects = first_objects(surroundings).await?;
+    note(RestoreStep::HasExtents(first_objects.len()));
     if settings.planted.has(Breach::NoRollForward) {
         first_objects.clear();
     }
@@ -68,33 +106,69 @@ pub async fn restore(
     let restored = choose_restore(&backup, &first_objects, generation, restorer)?;
     let metadata = Metadata::new(surroundings.clone(), restored.life);
     put_collection(surroundings, &metadata, generation, None, false).await?;
-    let (ranges, mut younger_extents) = (restored.documents.len(), 0);
+    let (ranges, mut extents, mut epochs) = (restored.documents.len(), 0, BTreeMap::new());
     for document in restored.documents {
-        younger_extents += document.extents().len();
+        extents += document.extents().len();
         let mut sealed = seal_document(surroundings, restored.life, &document, restorer).await?;
         sealed.needs_backup = false;
         if keeps_generation && let Some(kept) = backup.documents.get(&sealed.range) {
             sealed.own = kept.own;
         }
+        epochs.insert(sealed.range, sealed.own.epoch);
         put_range(surroundings, &metadata, generation, sealed).await?;
+        note(RestoreStep::HasRanges(epochs.len(), ranges));
     }
     let backed_up: usize = backup.documents.values().map(|document| document.extents().len()).sum();
-    younger_extents = younger_extents.saturating_sub(backed_up);
+    let younger_extents = extents.saturating_sub(backed_up);
     back_up_generation(surroundings, &metadata, restored.life, restored.restores).await?;
     put_collection(surroundings, &metadata, generation, Some(false), true).await?;
     put_life(surroundings, LifeEntry { generation, restores: restored.restores }).await?;
-    Ok(RestoreReport { life: restored.life, ranges, younger_extents })
+    let (life, restores) = (restored.life, restored.restores);
+    Ok(RestoreReport { life, restores, backup: revision, epochs, extents, younger_extents })
 }
 
-async fn read_backups(surroundings: &Surroundings) -> Result<BackedUp, StampError> {
-    let stamp = surroundings.settings.stamp;
-    let mut backups = Vec::new();
-    for name in surroundings.list_names(&format!("{stamp}/meta/")).await? {
-        let content = surroundings.read_object(&name, BACKUP_SIZE_BYTES_MAX).await?;
-        backups.push(Backup::decode(&content, stamp, &name)?);
+async fn refuse_if_there(surroundings: &Surroundings) -> Result<(), StampError> {
+    match read_life(surroundings).await? {
+        Some(_) => Err(StampError::Raced("the metadata store has this stamp already".to_owned())),
+        None => Ok(()),
     }
-    choose_backup(&backups)
-        .ok_or_else(|| StampError::Setup(format!("there is no complete backup of stamp {stamp}")))
+}
+
+/// What the backups have, and the revision of the complete one that it is of. Of those that are there only
+/// the newest complete one of each life is read, and the changes after it: others may be many and large, and
+/// are not needed.
+async fn read_backups(surroundings: &Surroundings) -> Result<(BackedUp, Revision), StampError> {
+    let stamp = surroundings.settings.stamp;
+    let names = surroundings.list_names(&format!("{stamp}/meta/")).await?;
+    let names = names.into_iter().filter_map(|name| Some((BackupName::parse(&name, stamp)?, name)));
+    let mut names: Vec<(BackupName, String)> = names.collect();
+    names.sort();
+    let read = async |name: &String| -> Result<Backup, StampError> {
+        let content = surroundings.read_object(name, BACKUP_SIZE_BYTES_MAX).await?;
+        Ok(Backup::decode(&content, stamp, name)?)
+    };
+    // Generations are random: which one is newest, their backups say. Of each the last one counts.
+    let complete = names.iter().filter(|(name, _)| name.is_complete);
+    let newest: BTreeMap<Generation, &String> =
+        complete.map(|(name, text)| (name.generation, text)).collect();
+    let mut chosen: Option<Backup> = None;
+    for name in newest.into_values() {
+        let backup = read(name).await?;
+        let age = |backup: &Backup| (backup.restores, backup.revision);
+        if chosen.as_ref().is_none_or(|chosen| age(chosen) <= age(&backup)) {
+            chosen = Some(backup);
+        }
+    }
+    let none = || StampError::Setup(format!("there is no complete backup of stamp {stamp}"));
+    let chosen = chosen.ok_or_else(none)?;
+    let (generation, revision) = (chosen.life.generation, chosen.revision);
+    let mut backups = vec![chosen];
+    for (name, text) in &names {
+        if name.generation == generation && name.revision > revision && !name.is_complete {
+            backups.push(read(text).await?);
+        }
+    }
+    Ok((choose_backup(&backups).ok_or_else(none)?, revision))
 }
 
 /// The headers of all first objects of extents.

@@ -9,6 +9,7 @@
 use crate::backup::back_up::newest_backup;
 use crate::error::StampError;
 use crate::extents::seal::{SealFor, seal};
+use crate::membership::forget::forget_beat;
 use crate::membership::life::Life;
 use crate::metadata::metadata_store::Values;
 use crate::metadata::wire::KeyKind;
@@ -203,10 +204,7 @@ impl Sweeper {
             if owners.contains(incarnation) || values.get(process).is_some() {
                 continue;
             }
-            let mut transaction = Transaction::new(self.life.life().generation);
-            transaction.compares.push(Compare::ChangedAt(process, Revision(0)));
-            transaction.compares.push(Compare::ChangedAt(*key, *changed_at));
-            transaction.deletes.push(*key);
+            let transaction = forget_beat(self.life.life().generation, *incarnation, *changed_at);
             self.life.metadata.commit(&transaction).await;
         }
     }

@@ -337,12 +337,23 @@ impl Log {
     /// If the range has stopped meanwhile.
     pub(crate) async fn close(&self) -> Result<(), String> {
         let _tail = self.core.tail.lock().await;
+        self.close_open_tail().await?;
+        self.record().await
+    }
+
+    /// The same, but for the record of its length.
+    pub(crate) async fn close_unrecorded(&self) -> Result<(), String> {
+        let _tail = self.core.tail.lock().await;
+        self.close_open_tail().await
+    }
+
+    async fn close_open_tail(&self) -> Result<(), String> {
         self.core.state.lock().is_closing = true;
         let place = self.core.state.lock().window.as_ref().map(AppendWindow::place);
-        if let Some(place) = place {
-            self.close_tail(place).await?;
+        match place {
+            Some(place) => self.close_tail(place).await,
+            None => Ok(()),
         }
-        self.record().await
     }
 
     /// Pushes are taken again.

@@ -40,6 +40,19 @@ impl Log {
         state.window.as_ref().is_some_and(|window| window.place().extent == extent)
     }
 
+    /// The extent that is open is sealed. The changes that record its length are the caller's: nothing is
+    /// appended before they are made.
+    ///
+    /// # Errors
+    ///
+    /// If the range has stopped meanwhile.
+    pub(crate) async fn seal_extent(&self) -> Result<Vec<Change>, String> {
+        let sealed = self.close_unrecorded().await;
+        let changes = std::mem::take(&mut self.core.state.lock().unrecorded);
+        self.reopen();
+        sealed.map(|()| changes)
+    }
+
     /// The extent that is open is sealed and its length recorded; the next append opens another.
     ///
     /// # Errors

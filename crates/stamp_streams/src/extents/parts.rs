@@ -76,27 +76,32 @@ impl Surroundings {
 
     /// Reads the whole object at `offset`: one try.
     pub(crate) async fn read_part(&self, extent: ExtentName, offset: u64) -> ReadPart {
+        match self.read_part_unchecked(extent, offset).await {
+            Err(found) => ReadPart::Not(found),
+            Ok((header, body)) => match header.check_body(&body) {
+                Ok(()) => ReadPart::There(header, body),
+                Err(error) => ReadPart::Not(Found::Damaged(error)),
+            },
+        }
+    }
+
+    /// The same without a look at the body, which may be cut or other bytes: a reader that goes on behind
+    /// damage checks it by itself.
+    pub(crate) async fn read_part_unchecked(
+        &self,
+        extent: ExtentName,
+        offset: u64,
+    ) -> Result<(PartHeader, Bytes), Found> {
         let name = self.part_name(extent, offset);
-        let first = match self.read_piece(&name, 0, FIRST_READ_SIZE).await {
-            Ok(first) => first,
-            Err(found) => return ReadPart::Not(found),
-        };
-        let header = match PartHeader::decode(&first, self.settings.stamp, extent, offset) {
-            Ok(header) => header,
-            Err(error) => return ReadPart::Not(Found::Damaged(error)),
-        };
+        let first = self.read_piece(&name, 0, FIRST_READ_SIZE).await?;
+        let header = PartHeader::decode(&first, self.settings.stamp, extent, offset);
+        let header = header.map_err(Found::Damaged)?;
         let size = PART_HEADER_SIZE as u64 + header.body_length;
         let mut body = BytesMut::from(first.get(PART_HEADER_SIZE..).unwrap_or_default());
         if size > FIRST_READ_SIZE {
-            match self.read_piece(&name, FIRST_READ_SIZE, size - FIRST_READ_SIZE).await {
-                Ok(rest) => body.extend_from_slice(&rest),
-                Err(found) => return ReadPart::Not(found),
-            }
+            body.extend_from_slice(&self.read_piece(&name, FIRST_READ_SIZE, size - FIRST_READ_SIZE).await?);
         }
-        match header.check_body(&body) {
-            Ok(()) => ReadPart::There(header, body.freeze()),
-            Err(error) => ReadPart::Not(Found::Damaged(error)),
-        }
+        Ok((header, body.freeze()))
     }
 
     /// Reads a whole object of another kind.

@@ -11,11 +11,11 @@ use stream::{ExtentId, StreamError};
 /// Which extents the short names stand for: those of the document, and those that were in it since it was
 /// taken, about 50 bytes each.
 #[derive(Default)]
-pub(super) struct ExtentIds(Mutex<BTreeMap<ExtentId, ExtentName>>);
+pub(crate) struct ExtentIds(Mutex<BTreeMap<ExtentId, ExtentName>>);
 
 impl ExtentIds {
     /// Learns of all extents of a document.
-    pub(super) fn learn(&self, document: &RangeDocument) -> Result<(), StoredError> {
+    pub(crate) fn learn(&self, document: &RangeDocument) -> Result<(), StoredError> {
         let mut ids = self.0.lock();
         for entry in document.streams.values().flat_map(|stream| &stream.extents) {
             let other = ids.insert(entry.name.short(), entry.name);
@@ -33,7 +33,7 @@ impl ExtentIds {
     }
 
     /// The extent of a short name.
-    pub(super) fn name(&self, id: ExtentId) -> Result<ExtentName, StreamError> {
+    pub(crate) fn name(&self, id: ExtentId) -> Result<ExtentName, StreamError> {
         self.0.lock().get(&id).copied().ok_or(StreamError::NoExtent(id))
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use stream::{Owner, StreamError, StreamName, StreamStat};
 
 /// Purposes of streams that are going begin so: nobody sees them any more.
-pub(super) const GOING: &str = ".going/";
+pub(crate) const GOING: &str = ".going/";
 
 /// What the layer knows of the range.
 pub(super) struct Held {
@@ -137,7 +137,7 @@ pub(super) fn of_change(error: StampError) -> StreamError {
 }
 
 /// What a failed read says: nothing was done. See [`stream::StreamLayer`].
-pub(super) fn of_stamp(error: StampError) -> StreamError {
+pub(crate) fn of_stamp(error: StampError) -> StreamError {
     match error {
         StampError::Stored(error) => StreamError::Corrupt(error.to_string()),
         other => StreamError::Unavailable(other.to_string()),

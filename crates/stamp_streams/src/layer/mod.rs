@@ -19,10 +19,10 @@
 //! and where it lies, under its checksum, so that a ranged read of it alone proves that it is the right one.
 
 mod append;
-mod extent_ids;
-mod held;
+pub(crate) mod extent_ids;
+pub(crate) mod held;
 mod modify;
-mod part_starts;
+pub(crate) mod part_starts;
 mod read;
-mod replay;
+pub(crate) mod replay;
 pub(crate) mod stamp_layer;

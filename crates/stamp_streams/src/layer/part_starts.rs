@@ -19,7 +19,7 @@ pub(super) const KEPT_STARTS_MAX: usize = 4 << 20;
 
 /// Where an extent's parts begin, and where the last one ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Starts {
+pub(crate) struct Starts {
     starts: Vec<u64>,
     end: u64,
 }
@@ -43,7 +43,7 @@ impl Starts {
     }
 
     /// The part that has the byte at `offset`: where it begins and ends.
-    pub(super) fn part_at(&self, offset: u64) -> Option<(u64, u64)> {
+    pub(crate) fn part_at(&self, offset: u64) -> Option<(u64, u64)> {
         if offset >= self.end {
             return None;
         }
@@ -53,7 +53,7 @@ impl Starts {
     }
 
     /// Begins and ends of the parts from the one that has `offset` on.
-    pub(super) fn parts_from(&self, offset: u64) -> Vec<(u64, u64)> {
+    pub(crate) fn parts_from(&self, offset: u64) -> Vec<(u64, u64)> {
         let ends = self.starts.iter().skip(1).copied().chain([self.end]);
         self.starts.iter().copied().zip(ends).filter(|(_, end)| *end > offset).collect()
     }
@@ -91,11 +91,11 @@ impl Kept {
 
 /// The starts of sealed extents, those that were used last.
 #[derive(Default)]
-pub(super) struct PartStarts(Mutex<Kept>);
+pub(crate) struct PartStarts(Mutex<Kept>);
 
 impl PartStarts {
     /// The starts of a sealed extent of this length.
-    pub(super) async fn sealed(
+    pub(crate) async fn sealed(
         &self,
         surroundings: &Surroundings,
         extent: ExtentName,

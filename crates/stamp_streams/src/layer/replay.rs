@@ -113,21 +113,11 @@ impl StampReplay {
         Ok(true)
     }
 
-    fn block_of(part: PartToRead, body: &Bytes, at: usize) -> Result<(Location, Bytes, usize), StreamError> {
-        let offset = part.start + at as u64;
-        let extent = part.extent.short();
-        let (size, _) = step_over_block(&body[at..], extent, offset)?;
-        let len = (size - stream::BLOCK_HEADER_SIZE) as u32;
-        let location = Location { extent, offset, len };
-        let payload = verify_block(&body.slice(at..at + size), location)?;
-        Ok((location, payload, at + size))
-    }
-
     async fn next_block(&mut self) -> Result<Option<(Location, Bytes)>, StreamError> {
         loop {
             if let Some((part, body, at)) = &mut self.current {
                 if *at < body.len() {
-                    let (location, payload, behind) = Self::block_of(*part, body, *at)?;
+                    let (location, payload, behind) = block_in(part.extent, part.start, body, *at)?;
                     *at = behind;
                     let extent = part.extent;
                     if self.skipped.is_some_and(|(of, from)| of == extent && location.offset < from) {
@@ -143,6 +133,22 @@ impl StampReplay {
             self.current = Some((part, read.map_err(of_stamp)?, 0));
         }
     }
+}
+
+/// The block at `at` of the body of the part at `start`: its place, its payload, and what is behind it.
+pub(crate) fn block_in(
+    extent: ExtentName,
+    start: u64,
+    body: &Bytes,
+    at: usize,
+) -> Result<(Location, Bytes, usize), StreamError> {
+    let offset = start + at as u64;
+    let extent = extent.short();
+    let (size, _) = step_over_block(&body[at..], extent, offset)?;
+    let len = (size - stream::BLOCK_HEADER_SIZE) as u32;
+    let location = Location { extent, offset, len };
+    let payload = verify_block(&body.slice(at..at + size), location)?;
+    Ok((location, payload, at + size))
 }
 
 impl ReplayBlocks for StampReplay {

@@ -4,6 +4,7 @@ use crate::error::StampError;
 use crate::layer::extent_ids::ExtentIds;
 use crate::layer::held::Held;
 use crate::layer::replay::StampReplay;
+use crate::migration::content::is_unfinished;
 use crate::range::owned_range::OwnedRange;
 use base::BoxFuture;
 use bytes::Bytes;
@@ -22,7 +23,15 @@ impl StampLayer {
     /// # Errors
     ///
     /// If the document is not one that a process makes, or the range is not held any more.
+    /// [`StampError::Setup`] if a migration into the stamp is not finished.
     pub async fn open(range: Arc<OwnedRange>) -> Result<Arc<Self>, StampError> {
+        if is_unfinished(&range.document()) {
+            return Err(StampError::Setup(
+                "a migration into this stamp is not finished: run larimar migrate again, with --abandon to drop what \
+                 it has copied"
+                    .to_owned(),
+            ));
+        }
         let ids = ExtentIds::default();
         ids.learn(&range.document())?;
         let layer = StampLayer(Arc::new(Held::new(range, ids)));

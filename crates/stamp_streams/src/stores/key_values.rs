@@ -125,4 +125,15 @@ pub trait KeyValues: Send + Sync + 'static {
     ///
     /// Of unknown outcome: it ends by itself then.
     async fn revoke(&self, lease: StoreLease) -> Result<(), StoreError>;
+
+    /// For how long the lease that a key goes with still lives; none if the key is not there, has no lease,
+    /// or the store can't say. For people: nothing is decided by it.
+    ///
+    /// # Errors
+    ///
+    /// Never of unknown outcome, never `NotThere`.
+    async fn lease_left(&self, key: &str) -> Result<Option<Duration>, StoreError> {
+        let _ = key;
+        Ok(None)
+    }
 }

@@ -328,4 +328,15 @@ impl KeyValues for HostKeys {
         let revoke = move || store.answer(|state| SimKeys::end_lease(state, lease));
         self.link.call(true, revoke).await.ok_or_else(unavailable)
     }
+
+    async fn lease_left(&self, key: &str) -> Result<Option<Duration>, StoreError> {
+        let (store, key) = (self.store.clone(), key.to_owned());
+        let left = move || {
+            store.answer(|state| {
+                let lease = state.leases.get(&state.keys.get(&key)?.lease?)?;
+                Some(lease.ends_at.saturating_duration_since(Instant::now()))
+            })
+        };
+        self.link.call(false, left).await.ok_or_else(unavailable)
+    }
 }

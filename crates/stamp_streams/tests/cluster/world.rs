@@ -70,8 +70,8 @@ fn settings(random: &SimRandom, planted: Planted) -> StampSettings {
 }
 
 impl World {
-    /// A stamp of two ranges, and three hosts that serve it.
-    pub(crate) async fn new(seed: u64, fault: Option<Fault>, is_control: bool) -> Arc<Self> {
+    /// Both stores, empty, and no host.
+    pub(crate) fn empty(seed: u64, fault: Option<Fault>, is_control: bool) -> Arc<Self> {
         let random = SimRandom::new(seed);
         let planted = Planted::of(&fault.map(|fault| breaches(fault, is_control)).unwrap_or_default());
         let settings = Arc::new(settings(&random, planted));
@@ -91,6 +91,12 @@ impl World {
             random,
         });
         world.watch_deletions();
+        world
+    }
+
+    /// A stamp of two ranges, and three hosts that serve it.
+    pub(crate) async fn new(seed: u64, fault: Option<Fault>, is_control: bool) -> Arc<Self> {
+        let world = Self::empty(seed, fault, is_control);
         let middle = (KEYS / 2) as u8;
         let purposes = vec![crate::application::LOG.to_owned(), crate::application::CHECKPOINT.to_owned()];
         let limits = [

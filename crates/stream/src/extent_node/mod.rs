@@ -32,3 +32,4 @@ pub(crate) use node::{ExtentNode, ExtentStat};
 pub(crate) use paths::extent_path;
 pub(crate) use read::ExtentReader;
 pub(crate) use recovery::{ListedExtent, OnNoSpace, RecoveredNode, read_whole};
+pub(crate) use state::{ExtentState, ExtentTable};

@@ -82,8 +82,14 @@ impl ExtentReader {
         self.mended_count
     }
 
-    /// The next block, or `None` at the end.
+    /// The payload of the next block, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<(Location, Bytes)>, StreamError> {
+        let next = self.next_whole().await?;
+        Ok(next.map(|(location, block)| (location, block.slice(BLOCK_HEADER_SIZE..))))
+    }
+
+    /// The next block with its header, or `None` at the end.
+    pub(crate) async fn next_whole(&mut self) -> Result<Option<(Location, Bytes)>, StreamError> {
         if self.offset == self.end {
             return match &self.digest {
                 Some(DigestCheck { read, recorded }) if read != recorded => {
@@ -106,7 +112,7 @@ impl ExtentReader {
         if let Some(digest) = &mut self.digest {
             digest.read = digest.read.then(checksum);
         }
-        Ok(Some((location, block.slice(BLOCK_HEADER_SIZE..))))
+        Ok(Some((location, block)))
     }
 
     /// The block at the offset, header and payload, verified.

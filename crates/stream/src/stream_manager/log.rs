@@ -78,16 +78,17 @@ pub(crate) struct Log {
     space: Arc<Space>,
 }
 
-/// Lays out the log of no streams.
+/// Lays out a log that begins with `state`.
 pub(crate) async fn format(
     env: &Environment,
     settings: &StreamSettings,
     space: &Arc<Space>,
+    state: &State,
 ) -> Result<(), StreamError> {
     env.disk.create_folder(FOLDER).await.map_err(write_failed)?;
     // Unguessable, for the same reason as the journal's.
     let generation = (env.random.next_u64() >> 2) + 1;
-    let snapshot = encode_snapshot(&State::default(), generation);
+    let snapshot = encode_snapshot(state, generation);
     write_snapshot(&env.disk, snapshot, generation, settings.manager_log_growth_bytes, space).await?;
     Ok(())
 }

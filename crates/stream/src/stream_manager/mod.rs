@@ -41,7 +41,17 @@ impl StreamManager {
         settings: &StreamSettings,
         space: &Arc<Space>,
     ) -> Result<(), StreamError> {
-        log::format(env, settings, space).await
+        Self::format_with(env, settings, space, &State::default()).await
+    }
+
+    /// Lays out a log that begins with `state`.
+    pub(crate) async fn format_with(
+        env: &Environment,
+        settings: &StreamSettings,
+        space: &Arc<Space>,
+        state: &State,
+    ) -> Result<(), StreamError> {
+        log::format(env, settings, space, state).await
     }
 
     /// Reads the log without changing anything. `is_kept_twice`: the folder's format has its second file.

@@ -127,6 +127,29 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// The state of these streams, all of whose extents are sealed.
+    pub(crate) fn of_sealed(
+        streams: &BTreeMap<StreamName, Vec<ExtentId>>,
+        sealed: &BTreeMap<ExtentId, Seal>,
+        owner: Owner,
+    ) -> Self {
+        let mut state = State::default();
+        for (extent, seal) in sealed {
+            state.extents.insert(*extent, ExtentInfo { sealed: Some(*seal), references: 0 });
+            state.next_extent = extent.0.saturating_add(1);
+        }
+        for (name, extents) in streams {
+            state.count_stream(name, owner);
+            for extent in extents {
+                if let Some(info) = state.extents.get_mut(extent) {
+                    info.references += 1;
+                }
+            }
+            state.streams.insert(name.clone(), StreamInfo { extents: extents.clone() });
+        }
+        state
+    }
+
     fn is_open(&self, extent: ExtentId) -> bool {
         self.extents.get(&extent).is_some_and(|info| info.sealed.is_none())
     }

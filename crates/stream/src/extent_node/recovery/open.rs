@@ -79,6 +79,16 @@ impl ExtentNode {
         settings: &StreamSettings,
         space: &Arc<Space>,
     ) -> Result<(), StreamError> {
+        Self::format_with(env, settings, space, ExtentTable::default()).await
+    }
+
+    /// The same of a node that has these extents, whose files are there or will be.
+    pub(crate) async fn format_with(
+        env: &Environment,
+        settings: &StreamSettings,
+        space: &Arc<Space>,
+        table: ExtentTable,
+    ) -> Result<(), StreamError> {
         let failed = |what: &'static str| move |error: std::io::Error| not_made(what, &error);
         env.disk.create_folder("extents").await.map_err(failed("folder extents"))?;
         env.disk.create_folder("journal").await.map_err(failed("folder journal"))?;
@@ -92,7 +102,7 @@ impl ExtentNode {
         let generation = (env.random.next_u64() >> 2) + 2;
         let segment_size_bytes = settings.journal_segment_size_bytes;
         let begin = WriterStart {
-            table: ExtentTable::default(),
+            table,
             generation,
             sequence: 0,
             file: 0,

@@ -1,0 +1,43 @@
+//! A stamp that nobody serves becomes a folder.
+
+use crate::Failure;
+use crate::arguments::migrate_arguments::MigrateArguments;
+use crate::configuration::stamp::StampConfiguration;
+use crate::data_folder;
+use crate::migrate::into_stamp::open;
+use crate::migrate::shown::Shown;
+use crate::migrate::{failure, print, stopped, summary};
+use base::system::SystemDisk;
+use stamp_streams::migrate_into_folder;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use stream::StreamSettings;
+
+/// Copies the stamp into the folder.
+pub(super) async fn migrate(
+    folder: &Path,
+    stamp: &StampConfiguration,
+    arguments: &MigrateArguments,
+) -> Result<ExitCode, Failure> {
+    data_folder::create(folder).map_err(|error| Failure::of_work(&error))?;
+    let _held = data_folder::lock(folder).map_err(|error| Failure::of_work(&error))?;
+    let env = base::system::environment_on(Arc::new(SystemDisk::new(folder)));
+    let began_at = env.clock.monotonic();
+    // As a fresh folder there would have them.
+    let disk_bytes = env.disk.total_bytes().await.unwrap_or(u64::MAX / 2);
+    let settings = StreamSettings::default().for_disk(disk_bytes);
+    let stores = open(stamp, &env).await?;
+    let shown = Shown::new(arguments.quiet);
+    let show = |phase, done, all| shown.show(phase, done, all);
+    let migrated = migrate_into_folder(&stores.surroundings, &env, settings, &show, stopped()).await;
+    shown.clear();
+    let migrated = migrated.map_err(|error| failure(&error))?;
+    let took = env.clock.monotonic().saturating_sub(began_at);
+    let (from, to) = (format!("stamp {}", stamp.name), folder.display().to_string());
+    print(&match arguments.json {
+        true => summary::json(&migrated, took),
+        false => summary::text(&from, &to, &migrated, took),
+    });
+    Ok(ExitCode::SUCCESS)
+}
