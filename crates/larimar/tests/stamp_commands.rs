@@ -136,7 +136,7 @@ fn a_check_names_what_is_damaged_and_changes_nothing() {
         assert!(told.contains("the checksum of its body differs"), "{told}");
         assert!(told.lines().any(|line| line == name), "{told}");
         std::fs::remove_file(&path).expect("a file");
-        // The only part of an open extent can't be told from one that was never written.
+        // A missing only part of an open extent looks as one that was never written.
         let is_sealed = sealed.iter().any(|extent| name.contains(extent.as_str()));
         missing_count += usize::from(is_sealed);
         if is_sealed {

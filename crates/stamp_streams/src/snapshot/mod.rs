@@ -8,6 +8,7 @@
 //! | `parts_ahead.rs` | objects read ahead, in order |
 //! | `ends.rs` | where open extents end now |
 //! | `snapshot_layer.rs` | the streams of a range, to read: a [`stream::StreamLayer`] |
+//! | `snapshot_streams.rs` | what it knows of them, and how blocks are read |
 //! | `snapshot_replay.rs` | a stream of it from a place to its end |
 //! | `part_cache.rs` | parts that were read last |
 //! | `check_extent.rs` | every part, block and seal of an extent |
@@ -23,4 +24,5 @@ pub(crate) mod parts;
 pub(crate) mod parts_ahead;
 pub(crate) mod snapshot_layer;
 pub(crate) mod snapshot_replay;
+pub(crate) mod snapshot_streams;
 pub(crate) mod stamp_snapshot;

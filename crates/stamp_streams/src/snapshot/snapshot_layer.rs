@@ -5,50 +5,27 @@
 //! which is also over its place, is right.
 
 use crate::error::StampError;
-use crate::extents::parts::ReadPart;
 use crate::layer::extent_ids::ExtentIds;
-use crate::layer::held::{GOING, of_stamp};
+use crate::layer::held::GOING;
 use crate::layer::part_starts::PartStarts;
 use crate::snapshot::ends::find_ends;
 use crate::snapshot::part_cache::PartCache;
 use crate::snapshot::snapshot_replay::SnapshotReplay;
+use crate::snapshot::snapshot_streams::{Listed, SnapshotStreams};
 use crate::snapshot::stamp_snapshot::StampSnapshot;
-use crate::stores::store_error::StoreError;
-use crate::surroundings::Surroundings;
 use base::BoxFuture;
 use bytes::Bytes;
-use stamp::{ExtentName, Found, PartKind, RangeId, StoredError};
+use stamp::{ExtentName, RangeId};
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::Arc;
 use stream::{
-    BLOCK_HEADER_SIZE, ExtentId, Incarnation, Location, Owner, ReplayBlocks, StreamChange, StreamError,
-    StreamLayer, StreamName, StreamStat, verify_block,
+    ExtentId, Incarnation, Location, Owner, ReplayBlocks, StreamChange, StreamError, StreamLayer, StreamName,
+    StreamStat,
 };
 
-/// How often a part is tried to read.
-const TRIES_MAX: usize = 8;
-
-/// An extent: its length, and how many streams list it.
-#[derive(Clone, Copy, Default)]
-struct Listed {
-    length: u64,
-    count: u64,
-}
-
-/// What the layer knows.
-pub(super) struct Inner {
-    pub(super) surroundings: Surroundings,
-    owner: Owner,
-    streams: BTreeMap<StreamName, Vec<ExtentName>>,
-    listed: BTreeMap<ExtentName, Listed>,
-    ids: ExtentIds,
-    pub(super) starts: PartStarts,
-    parts: PartCache,
-}
-
 /// The streams of a range, to read.
-pub struct SnapshotLayer(Arc<Inner>);
+pub struct SnapshotLayer(Arc<SnapshotStreams>);
 
 impl SnapshotLayer {
     /// The streams of a range of the snapshot.
@@ -99,7 +76,7 @@ impl SnapshotLayer {
         });
         let own = found.own;
         let incarnation = own.owner.unwrap_or(Incarnation::UNKNOWN);
-        let inner = Inner {
+        let streams_of_range = SnapshotStreams {
             surroundings: snapshot.surroundings().clone(),
             owner: Owner { incarnation, epoch: own.epoch },
             streams: streams.collect(),
@@ -108,7 +85,7 @@ impl SnapshotLayer {
             starts: PartStarts::default(),
             parts: PartCache::default(),
         };
-        Ok((Arc::new(SnapshotLayer(Arc::new(inner))), broken))
+        Ok((Arc::new(SnapshotLayer(Arc::new(streams_of_range))), broken))
     }
 }
 
@@ -116,74 +93,6 @@ impl SnapshotLayer {
     /// All extents that are listed, with their lengths: those of open ones as they were found.
     pub fn lengths(&self) -> Vec<(ExtentName, u64)> {
         self.0.listed.iter().map(|(extent, listed)| (*extent, listed.length)).collect()
-    }
-}
-
-impl Inner {
-    /// The extents of a stream, with their lengths.
-    pub(super) fn extents(&self, stream: &StreamName) -> Result<Vec<(ExtentName, u64)>, StreamError> {
-        let extents = self.streams.get(stream).ok_or_else(|| StreamError::NoStream(stream.clone()))?;
-        Ok(extents.iter().map(|extent| (*extent, self.listed(*extent).length)).collect())
-    }
-
-    fn listed(&self, extent: ExtentName) -> Listed {
-        self.listed.get(&extent).copied().unwrap_or_default()
-    }
-
-    /// The parts of an extent from the one that has the byte at `from` on: where they begin and end.
-    pub(super) async fn parts_from(
-        &self,
-        extent: ExtentName,
-        from: u64,
-    ) -> Result<Vec<(u64, u64)>, StreamError> {
-        match self.listed(extent).length {
-            0 => Ok(Vec::new()),
-            length => {
-                let starts = self.starts.sealed(&self.surroundings, extent, length, || true).await;
-                Ok(starts.map_err(of_stamp)?.parts_from(from))
-            }
-        }
-    }
-
-    async fn read_block(&self, location: Location) -> Result<Bytes, StreamError> {
-        let extent = self.ids.name(location.extent)?;
-        let length = self.listed(extent).length;
-        let starts = self.starts.sealed(&self.surroundings, extent, length, || true).await;
-        let part = starts.map_err(of_stamp)?.part_at(location.offset);
-        let what = || format!("extent {extent} has no part at {}", location.offset);
-        let (start, end) = part.ok_or_else(|| StreamError::Corrupt(what()))?;
-        let body = self.read_body(extent, start, end).await.map_err(of_stamp)?;
-        let from = (location.offset - start) as usize;
-        let to = from + BLOCK_HEADER_SIZE + location.len as usize;
-        let block = if to <= body.len() { body.slice(from..to) } else { Bytes::new() };
-        verify_block(&block, location)
-    }
-
-    /// The body of the part from `start` to `end`, which must be there.
-    async fn read_body(&self, extent: ExtentName, start: u64, end: u64) -> Result<Bytes, StampError> {
-        if let Some(body) = self.parts.part(extent, start) {
-            return Ok(body);
-        }
-        let what = || format!("part at {start} of extent {extent}");
-        let mut back_off = self.surroundings.back_off();
-        for _ in 0..TRIES_MAX {
-            match self.surroundings.read_part(extent, start).await {
-                ReadPart::There(header, body) if header.kind == PartKind::Part && header.end() == end => {
-                    self.parts.keep(extent, start, body.clone());
-                    return Ok(body);
-                }
-                ReadPart::There(..) => {
-                    let why = format!("it does not end at {end}");
-                    return Err(StoredError::Malformed { what: what(), why }.into());
-                }
-                ReadPart::Not(Found::NotThere) => {
-                    return Err(StoredError::Missing { what: what() }.into());
-                }
-                ReadPart::Not(Found::Damaged(error)) => return Err(error.into()),
-                ReadPart::Not(_) => back_off.wait().await,
-            }
-        }
-        Err(StampError::store(&what(), StoreError::Unavailable("no answer".to_owned())))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::layer::replay::block_in;
 use crate::snapshot::parts_ahead::{ObjectRead, PartsAhead};
-use crate::snapshot::snapshot_layer::Inner;
+use crate::snapshot::snapshot_streams::SnapshotStreams;
 use base::BoxFuture;
 use bytes::Bytes;
 use stamp::{ExtentName, PartKind};
@@ -30,7 +30,7 @@ struct Current {
 
 /// Reads the blocks of a stream.
 pub(super) struct SnapshotReplay {
-    inner: Arc<Inner>,
+    inner: Arc<SnapshotStreams>,
     /// Extents not begun, with their lengths.
     extents: VecDeque<(ExtentName, u64)>,
     /// Blocks of this extent before this offset are passed over.
@@ -42,7 +42,7 @@ pub(super) struct SnapshotReplay {
 impl SnapshotReplay {
     /// Reads `stream` from the block at `from`, or from its start.
     pub(super) fn new(
-        inner: Arc<Inner>,
+        inner: Arc<SnapshotStreams>,
         stream: &StreamName,
         from: Option<Location>,
     ) -> Result<Self, StreamError> {

@@ -261,7 +261,7 @@ fn a_check_of_an_extent_names_each_damaged_object() {
             stage.world.objects.replace(name, flipped.into());
             good
         };
-        let (first, third) = (flip(&parts[0], PART_HEADER_SIZE + 40), flip(&parts[2], PART_HEADER_SIZE));
+        let (first, third) = (flip(&parts[0], PART_HEADER_SIZE + 3), flip(&parts[2], PART_HEADER_SIZE));
         let seal = parts.last().expect("a seal").clone();
         let of_seal = flip(&seal, PART_HEADER_SIZE);
         let found: Vec<String> =
