@@ -170,7 +170,7 @@ fn a_lost_etcd_is_restored_and_the_process_of_the_time_before_is_fenced() {
     let lost = stamp.refused(&["stamp", "status"], 1);
     assert!(lost.contains("larimar stamp restore-metadata rebuilds it"), "{lost}");
     assert!(stamp.refused(&["stamp", "init"], 1).contains("restore-metadata"));
-    let (code, out, errors) = stamp.run(&["stamp", "restore-metadata", "--json"]);
+    let (code, out, errors) = stamp.run(&["stamp", "restore-metadata", "--json", "--longest-lease", "3s"]);
     assert_eq!(code, 0, "{out}{errors}");
     assert!(errors.starts_with("waiting 4 s") && errors.contains("sealed and recorded 1 of 1"), "{errors}");
     let report: Value = serde_json::from_str(&out).expect("JSON");

@@ -87,14 +87,15 @@ pub(crate) async fn inspect(env: &Environment) -> Result<Folder, StreamError> {
     let has_extents = has_extents(env, &names).await.map_err(read_failed)?;
     // The second one alone may be a layout's that was cut off.
     let [first, second] = contents;
-    if first.is_some() || (second.is_some() && has_extents) {
-        return check_formats(&[first, second]);
-    }
-    if names.iter().any(|name| name == MIGRATION_PATH) {
+    // Before the second FORMAT file counts: a migration that is cut off may have written that.
+    if first.is_none() && names.iter().any(|name| name == MIGRATION_PATH) {
         return Err(StreamError::Folder(
             "a migration into the data folder is not finished: run larimar migrate again, or remove the folder"
                 .to_owned(),
         ));
+    }
+    if first.is_some() || (second.is_some() && has_extents) {
+        return check_formats(&[first, second]);
     }
     match names.iter().find(|name| !OWN_NAMES.contains(&name.as_str())) {
         None if has_extents => Err(StreamError::Folder(
@@ -123,12 +124,29 @@ pub(crate) async fn begun_migration(env: &Environment) -> Result<Option<Bytes>, 
         };
         return Ok(Some(begun.await.map_err(|error| StreamError::read(MIGRATION_PATH, &error))?));
     }
+    if has(MIGRATION_PATH) {
+        return Err(StreamError::Folder(
+            "the migration into this folder is finished: it can be served. Nothing was changed".to_owned(),
+        ));
+    }
     match names.iter().find(|name| *name != "LOCK") {
         None => Ok(None),
         Some(name) => Err(StreamError::Folder(format!(
             "the folder is not empty (it holds {name:?}): choose another one. Nothing was changed"
         ))),
     }
+}
+
+/// Removes what a migration that was cut off behind its end has left in a folder that is whole.
+pub(crate) async fn forget_migration(env: &Environment) -> Result<(), StreamError> {
+    let removed = async {
+        if env.disk.exists(MIGRATION_PATH).await? {
+            env.disk.remove(MIGRATION_PATH).await?;
+            env.disk.sync_folder("").await?;
+        }
+        Ok(())
+    };
+    removed.await.map_err(|error: std::io::Error| StreamError::write("data folder", &error))
 }
 
 /// Whether the folder, which holds `names`, was ever in use.

@@ -189,3 +189,43 @@ fn a_folder_that_contradicts_itself_is_refused_before_its_format_is_raised() {
     assert!(why.contains("does not know it"), "{why}");
     assert!(world.disk.contents() == before, "a refused folder was changed");
 }
+
+#[test]
+fn a_folder_that_a_migration_has_not_finished_is_none_whatever_else_is_there() {
+    let world = World::new(3);
+    world.run(|env, _| async move {
+        Streams::open(&env, StreamSettings::tiny()).await.expect("a new folder").close().await;
+    });
+    let put = |world: &World, path: &'static str| {
+        world.run(move |env, _| async move {
+            let file = env.disk.open(path, base::OpenMode::CreateNew).await.unwrap();
+            file.write_at(0, Bytes::from_static(b"larimar migration of 0000000000000001\n")).await.unwrap();
+            file.sync_data().await.unwrap();
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            env.disk.sync_folder(folder).await.unwrap();
+        });
+    };
+    // Cut off between the two FORMAT files, with an extent there.
+    let unfinished = world.copy(3);
+    put(&unfinished, "MIGRATION");
+    put(&unfinished, "extents/0000000000000001");
+    unfinished.disk.cut("FORMAT", None);
+    let opened =
+        unfinished.run(|env, _| async move { Streams::open(&env, StreamSettings::tiny()).await.map(drop) });
+    let error = opened.expect("it ends").expect_err("it is not finished").to_string();
+    assert!(error.contains("a migration into the data folder is not finished"), "{error}");
+    // Cut off behind the end: a start forgets it.
+    let finished = world.copy(3);
+    put(&finished, "MIGRATION");
+    for _ in 0..2 {
+        let opened = finished.run(|env, _| async move {
+            let opened = Streams::open(&env, StreamSettings::tiny()).await;
+            if let Ok(streams) = &opened {
+                streams.close().await;
+            }
+            opened.map(drop)
+        });
+        assert!(opened.expect("it ends").is_ok());
+    }
+    assert!(!finished.disk.contents().contains_key("MIGRATION"));
+}

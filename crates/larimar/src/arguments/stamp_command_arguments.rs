@@ -1,6 +1,6 @@
 //! Arguments of `larimar stamp`, as typed.
 
-use crate::arguments::stamp_arguments::StampArguments;
+use crate::arguments::stamp_arguments::{StampArguments, parse_seconds};
 use clap::{Args, Subcommand};
 
 /// What `larimar stamp` does.
@@ -56,8 +56,13 @@ pub(crate) struct StampRestoreArguments {
     #[command(flatten)]
     pub(crate) stamp: StampArguments,
 
+    /// The longest --lease that any process of the stamp has had: so long, and a margin, it waits before
+    /// anything is read, so that none of them can write any more
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, required_unless_present = "all_stopped")]
+    pub(crate) longest_lease: Option<u64>,
+
     /// Do not wait: all processes of the stamp have ended, and none is paused
-    #[arg(long)]
+    #[arg(long, conflicts_with = "longest_lease")]
     pub(crate) all_stopped: bool,
 
     /// Do not tell how far it is

@@ -7,8 +7,11 @@ use crate::data_folder;
 use crate::migrate::into_stamp::open;
 use crate::migrate::shown::Shown;
 use crate::migrate::{failure, print, stopped, summary};
+use crate::stamp_commands::check_parts::Look;
+use crate::stamp_commands::holes::{find_holes, judge};
+use crate::stamp_commands::opened::failed;
 use base::system::SystemDisk;
-use stamp_streams::migrate_into_folder;
+use stamp_streams::{StampSnapshot, Surroundings, list_extent_objects, migrate_into_folder};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,6 +31,7 @@ pub(super) async fn migrate(
     let disk_bytes = env.disk.total_bytes().await.unwrap_or(u64::MAX / 2);
     let settings = StreamSettings::default().for_disk(disk_bytes);
     let stores = open(stamp, &env).await?;
+    refuse_holes(&stores.surroundings).await?;
     let shown = Shown::new(arguments.quiet);
     let show = |phase, done, all| shown.show(phase, done, all);
     let migrated = migrate_into_folder(&stores.surroundings, &env, settings, &show, stopped()).await;
@@ -40,4 +44,25 @@ pub(super) async fn migrate(
         false => summary::text(&from, &to, &migrated, took),
     });
     Ok(ExitCode::SUCCESS)
+}
+
+/// An open extent ends where its chain of parts does. Where more lies behind than a writer can have left, a
+/// part has gone, and what is acknowledged with it: the stamp must not be given up for such a copy.
+async fn refuse_holes(surroundings: &Surroundings) -> Result<(), Failure> {
+    let objects = list_extent_objects(surroundings).await.map_err(|error| Failure::of_work(&error))?;
+    let Some(snapshot) = StampSnapshot::read(surroundings).await.map_err(|error| Failure::of_work(&error))?
+    else {
+        // Said by the migration.
+        return Ok(());
+    };
+    let look = Look::read(surroundings, Some(snapshot)).await.map_err(|error| Failure::of_work(&error))?;
+    let settings = &surroundings.settings;
+    let holes = find_holes(&objects, &look.open(), settings.stamp);
+    match judge(holes, settings.window.parts_max, &look).0.first() {
+        Some(damage) => Err(failed(format!(
+            "the stamp is damaged: {}: {}; larimar check tells what else is",
+            damage.place, damage.problem
+        ))),
+        None => Ok(()),
+    }
 }

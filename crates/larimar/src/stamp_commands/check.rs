@@ -55,6 +55,12 @@ pub(super) async fn check(stamp: &OpenedStamp, is_quiet: bool) -> Result<ExitCod
     found.size_bytes = parts.size_bytes;
     let mut said = text(&stamp.name, &found, None);
     put_notes(&mut said, &stamp.name, is_served, look.snapshot.revision().0, &parts, &unnamed);
+    if look.snapshot.has_unfinished_migration() {
+        said.push_str(&format!(
+            "{}: a migration into it is not finished, and no process serves it: run larimar migrate again\n",
+            stamp.name
+        ));
+    }
     for Hole { object, behind_count, .. } in holes {
         said.push_str(&format!(
             "{}: there is no {object}, and {behind_count} objects lie behind it: a writer that died may have left them, \

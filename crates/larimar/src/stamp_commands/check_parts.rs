@@ -14,7 +14,7 @@ use stream::{DamagedPart, StreamDamage, StreamLayer};
 const LOOKS_MAX: usize = 10;
 
 /// A stamp at one moment, to read.
-pub(super) struct Look {
+pub(crate) struct Look {
     pub(super) snapshot: StampSnapshot,
     pub(super) layers: Vec<Arc<SnapshotLayer>>,
     /// All extents that the documents list, with their lengths.
@@ -26,7 +26,7 @@ pub(super) struct Look {
 impl Look {
     /// Reads the documents and finds the ends of open extents; again, if a document has changed between. What
     /// parts before those ends name is then in the documents.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         surroundings: &Surroundings,
         first: Option<StampSnapshot>,
     ) -> Result<Self, StampError> {
@@ -56,7 +56,7 @@ impl Look {
     }
 
     /// The open ones of them.
-    pub(super) fn open(&self) -> BTreeMap<ExtentName, u64> {
+    pub(crate) fn open(&self) -> BTreeMap<ExtentName, u64> {
         let ranges = self.snapshot.ranges().values();
         let open = ranges.flat_map(|range| range.document.unsealed().map(|(_, entry)| entry.name));
         open.filter_map(|extent| Some((extent, *self.lengths.get(&extent)?))).collect()

@@ -11,7 +11,7 @@ use stream::{DamagedPart, StreamDamage};
 
 /// An open extent with objects behind its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hole {
+pub(crate) struct Hole {
     pub(super) extent: ExtentName,
     /// The object that is missing.
     pub(super) object: String,
@@ -20,7 +20,7 @@ pub(super) struct Hole {
 }
 
 /// The holes of open extents of these lengths, by a listing that is older than the lengths.
-pub(super) fn find_holes(
+pub(crate) fn find_holes(
     objects: &[PartPath],
     open: &BTreeMap<ExtentName, u64>,
     stamp: StampId,
@@ -41,7 +41,7 @@ pub(super) fn find_holes(
 }
 
 /// Those that no writer can have left, as damage, and the others.
-pub(super) fn judge(holes: Vec<Hole>, parts_max: usize, look: &Look) -> (Vec<StreamDamage>, Vec<Hole>) {
+pub(crate) fn judge(holes: Vec<Hole>, parts_max: usize, look: &Look) -> (Vec<StreamDamage>, Vec<Hole>) {
     let (damaged, others): (Vec<Hole>, Vec<Hole>) =
         holes.into_iter().partition(|hole| is_damage(hole.behind_count, parts_max));
     let damage = |hole: Hole| StreamDamage {

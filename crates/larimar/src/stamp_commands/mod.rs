@@ -15,12 +15,12 @@
 //! typed can't be, 1 if it could not be done, 3 for damage.
 
 mod check;
-mod check_parts;
-mod holes;
+pub(crate) mod check_parts;
+pub(crate) mod holes;
 mod init;
 mod leave;
 mod list;
-mod opened;
+pub(crate) mod opened;
 mod restore_metadata;
 mod status;
 

@@ -67,6 +67,6 @@ struct Changing;
 struct Lost(String);
 
 /// What could not be done, in words.
-pub(super) fn failed(line: String) -> Failure {
+pub(crate) fn failed(line: String) -> Failure {
     Failure::of_work(&Lost(line))
 }

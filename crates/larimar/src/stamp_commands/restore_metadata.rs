@@ -6,9 +6,10 @@ use crate::operate::words::lines;
 use crate::stamp_commands::opened::{OpenedStamp, failed};
 use crate::stamp_commands::print_value;
 use serde_json::{Value, json};
-use stamp_streams::{RestoreReport, RestoreStep, StampError, restore_in_steps};
+use stamp_streams::{RestoreReport, RestoreStep, StampError, StampSettings, restore_in_steps};
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Restores, and prints what was made.
@@ -24,11 +25,17 @@ pub(super) async fn restore(
         }
     };
     // For how long the lost etcd has been silent nobody knows here.
-    let restored = restore_in_steps(stamp.surroundings(), arguments.all_stopped, Duration::ZERO, &note).await;
+    let mut surroundings = stamp.surroundings().clone();
+    if let Some(seconds) = arguments.longest_lease {
+        let settings =
+            StampSettings { ttl: Duration::from_secs(seconds), ..(*surroundings.settings).clone() };
+        surroundings.settings = Arc::new(settings);
+    }
+    let restored = restore_in_steps(&surroundings, arguments.all_stopped, Duration::ZERO, &note).await;
     match restored {
         Ok(report) => Ok(print_value(&facts(name, &report), arguments.json, |facts| lines(facts, ""))),
         Err(StampError::Raced(_)) => Err(Failure::of_words(format!(
-            "etcd has stamp {name}: restore-metadata is for one that has lost it; nothing was changed"
+            "etcd has stamp {name}: restore-metadata is for one that has lost it"
         ))),
         Err(error) => {
             Err(failed(format!("stamp {name} is not restored: {error}; nothing is in force, try again")))

@@ -85,6 +85,7 @@ fn facts(
             "bytes": snapshot.dropped().values().sum::<u64>(),
         },
         "is_collection_on": snapshot.is_collection_on(),
+        "has_unfinished_migration": snapshot.has_unfinished_migration(),
     })
 }
 
@@ -125,6 +126,9 @@ fn text(facts: &Value) -> String {
             line(name, process.to_owned());
         }
     }
+    if facts["has_unfinished_migration"] == json!(true) {
+        line("migration", "not finished: no process serves the stamp; run larimar migrate again".to_owned());
+    }
     line("generation", format!("{}, restored {} times", word("/generation"), number("/restores")));
     line("revision", number("/revision").to_string());
     line("ranges", number("/ranges").to_string());
@@ -141,7 +145,11 @@ fn text(facts: &Value) -> String {
     let dropped = format!("{} extents", number("/waiting_for_collection/extents"));
     line("waits for collection", format!("{dropped} with {}", size("/waiting_for_collection/bytes")));
     if facts["is_collection_on"] == json!(false) {
-        line("collection", "off: a restore is under way, or was broken off".to_owned());
+        line(
+            "collection",
+            "off: a restore is under way, or was broken off: run larimar stamp restore-metadata again"
+                .to_owned(),
+        );
     }
     text
 }

@@ -10,7 +10,11 @@ use crate::migration::into_stamp::Report;
 use bytes::Buf;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use stamp::ExtentEntry;
+use std::time::Duration;
 use stream::{ExtentId, FolderSource};
+
+/// How long one part is tried.
+const READ_FOR: Duration = Duration::from_secs(60);
 
 /// Compares these extents.
 pub(super) async fn compare_all(
@@ -33,7 +37,11 @@ async fn compare(
     let differs = |at: u64| MigrationError::Differs(format!("extent {extent} at byte {at}"));
     let mut parts = hold.range.reader(&entry).ok_or_else(|| differs(0))?;
     let mut blocks = source.read(extent)?;
-    while let Some(part) = parts.next(|| hold.range.is_held()).await? {
+    let clock = &hold.life.surroundings.clock;
+    loop {
+        let until = clock.monotonic() + READ_FOR;
+        let next = parts.next(|| hold.range.is_held() && clock.monotonic() < until).await;
+        let Some(part) = next? else { break };
         let (at, mut rest) = (part.header.offset, part.body);
         let size = rest.len() as u64;
         while !rest.is_empty() {

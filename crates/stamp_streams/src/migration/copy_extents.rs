@@ -21,10 +21,11 @@ use stream::{ExtentId, FolderSource, SourceExtent};
 
 /// Extents of a wave.
 const LANES: usize = 16;
-/// Extents that are copied or compared at a time, each with a window of 2 parts.
+/// Extents that are copied or compared at a time, each with one or two parts.
 pub(super) const COPIES_AT_ONCE: usize = 4;
-/// A part ends before the block that would make it larger.
-const PART_SIZE_BYTES: usize = 8 << 20;
+/// A part ends before the block that would make it larger. What is under way at once must arrive within the time
+/// of one try, over an ordinary line.
+const PART_SIZE_BYTES: usize = 4 << 20;
 
 /// The streams that list what is copied; they are made if they are missing.
 async fn lanes(hold: &Hold, fingerprint: u64) -> Result<Vec<StreamId>, MigrationError> {

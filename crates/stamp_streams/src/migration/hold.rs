@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Parts of one extent under way.
-pub(super) const WINDOW_PARTS: usize = 2;
+pub(super) const WINDOW_PARTS: usize = 1;
 /// How often it looks whether the range can be taken.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 /// So many lease times it waits for a range whose owner says nothing: a migration that was killed, or a
@@ -77,6 +77,8 @@ impl Hold {
             self.life.leave().await;
         };
         select(pin!(leaving), clock.sleep(LEAVE_FOR)).await;
+        // It beats no more in any case: the next life would wait for this one.
+        self.life.end();
     }
 }
 

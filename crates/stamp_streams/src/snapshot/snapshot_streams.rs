@@ -14,10 +14,13 @@ use crate::surroundings::Surroundings;
 use bytes::Bytes;
 use stamp::{ExtentName, Found, PartKind, StoredError};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use stream::{BLOCK_HEADER_SIZE, Location, Owner, StreamError, StreamName, verify_block};
 
 /// How often a part is tried to read.
 const TRIES_MAX: usize = 8;
+/// How long the list of an extent's parts is tried to read.
+const READ_FOR: Duration = Duration::from_secs(60);
 
 /// An extent: its length, and how many streams list it.
 #[derive(Clone, Copy, Default)]
@@ -57,16 +60,23 @@ impl SnapshotStreams {
         match self.listed(extent).length {
             0 => Ok(Vec::new()),
             length => {
-                let starts = self.starts.sealed(&self.surroundings, extent, length, || true).await;
+                let starts = self.starts.sealed(&self.surroundings, extent, length, self.deadline()).await;
                 Ok(starts.map_err(of_stamp)?.parts_from(from))
             }
         }
     }
 
+    /// A reader that nobody waits for with a lease has an end of its patience.
+    fn deadline(&self) -> impl Fn() -> bool {
+        let clock = self.surroundings.clock.clone();
+        let until = clock.monotonic() + READ_FOR;
+        move || clock.monotonic() < until
+    }
+
     pub(super) async fn read_block(&self, location: Location) -> Result<Bytes, StreamError> {
         let extent = self.ids.name(location.extent)?;
         let length = self.listed(extent).length;
-        let starts = self.starts.sealed(&self.surroundings, extent, length, || true).await;
+        let starts = self.starts.sealed(&self.surroundings, extent, length, self.deadline()).await;
         let part = starts.map_err(of_stamp)?.part_at(location.offset);
         let what = || format!("extent {extent} has no part at {}", location.offset);
         let (start, end) = part.ok_or_else(|| StreamError::Corrupt(what()))?;

@@ -7,6 +7,7 @@ use crate::backup::back_up::complete_backups;
 use crate::error::StampError;
 use crate::metadata::metadata_store::{Metadata, Values, read_life};
 use crate::metadata::wire::{KeyKind, LifeEntry, key_text};
+use crate::migration::content::is_unfinished;
 use crate::snapshot::parts::SnapshotParts;
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
@@ -180,6 +181,11 @@ impl StampSnapshot {
     pub fn is_served(&self) -> bool {
         let lives = |owner: &Incarnation| self.processes.get(owner).is_some_and(|process| process.has_key);
         self.ranges.values().any(|range| range.own.owner.is_some_and(|owner| lives(&owner)))
+    }
+
+    /// Whether a migration into the stamp is not finished: no process serves it then.
+    pub fn has_unfinished_migration(&self) -> bool {
+        self.ranges.values().any(|range| is_unfinished(&range.document))
     }
 
     /// Whether any document lists the extent.

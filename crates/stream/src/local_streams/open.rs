@@ -40,6 +40,7 @@ impl LocalStreams {
             }
             let extents = listed_extents(&listed.state);
             let recovered = recover_node(env, &extents, is_kept_twice, &space).await?;
+            folder::forget_migration(env).await?;
             match folder {
                 Folder::Fresh => {}
                 Folder::Ready { damaged: None } => folder::confirm(env).await?,
