@@ -99,7 +99,8 @@ enum Command {
     /// folder is whole; with 3 if there is something to do; with 1 if that could not be found out, or not be
     /// done.
     Repair(RepairArguments),
-    /// Copy a data folder that no server holds into a stamp of several processes, or such a stamp into a folder
+    /// Copy a data folder that no server holds into a stamp of several processes, or such a stamp into a
+    /// folder
     ///
     /// Every byte is read back and compared before the copy can be served. A run that was cut off goes on
     /// when it is repeated. Ends with 0 if all is copied, 2 if what was typed can't be, 1 if it could not be

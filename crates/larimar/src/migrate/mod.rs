@@ -8,8 +8,8 @@
 //! | `shown.rs` | how far it is |
 //!
 //! What always holds: the source is not changed; a migration that was cut off, by Ctrl-C too, is no stamp and
-//! no folder that is served, and the same command goes on with it. The exit code is 2 if what was typed can't be, 1 if it
-//! could not be done, 130 if it was stopped.
+//! no folder that is served, and the same command goes on with it. The exit code is 2 if what was typed
+//! can't be, 1 if it could not be done, 130 if it was stopped.
 
 mod into_folder;
 mod into_stamp;

@@ -19,7 +19,8 @@ const MARGIN_MAX: Duration = Duration::from_secs(1);
 /// The share of a lease time for which a part is tried: then another process may do better with the store.
 const GIVE_UP_OF_LEASE: u32 = 4;
 
-/// Parts of one log that are under way at once. With 4, eight uploads of 4 MiB had 58 % of the store's own rate.
+/// Parts of one log that are under way at once. With 4, eight uploads of 4 MiB had 58 % of the store's own
+/// rate.
 const WINDOW: WindowBounds = WindowBounds { parts_max: 16, size_bytes_max: 64 << 20 };
 
 /// Why a process can't join its stamp.

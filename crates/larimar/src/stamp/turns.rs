@@ -114,7 +114,7 @@ async fn open(
     let mut life = None;
     let mut held = None;
     if let Some(lost) = before {
-        // Clients are told meanwhile that this process stands by.
+        // Clients get the answer of a stand-by meanwhile.
         lost.close(&*process.env.clock).await;
         let before = lost.held;
         life = Some(before.life.clone());

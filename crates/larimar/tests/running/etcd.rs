@@ -1,4 +1,5 @@
-//! An etcd of one member that runs beside a test, in a folder of its own. Debian's package etcd-server has it.
+//! An etcd of one member that runs beside a test, in a folder of its own. Debian's package etcd-server has
+//! it.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! The restore of a lost metadata store, into an empty one: carries out `stamp::choose_restore`.
 //!
 //! What always holds: nothing is written before no process of the lost store can acknowledge any more; the
-//! restored documents are under a new generation, and come into force by its life. Only then is there a backup
-//! of it, so that one that never came into force is never chosen; collection comes last. A restore that was
-//! cut off behind its life is finished by the next one.
+//! restored documents are under a new generation, and come into force by its life. Only then is there a
+//! backup of it, so that one that never came into force is never chosen; collection comes last. A restore
+//! that was cut off behind its life is finished by the next one.
 //!
 //! Extents that are younger than the backup are found by listing: with a store whose listings lag, a restore
 //! waits for that long besides, before it begins.

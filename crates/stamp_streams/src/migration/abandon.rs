@@ -7,8 +7,8 @@ use crate::migration::into_stamp::drop_extents;
 use crate::surroundings::Surroundings;
 use stamp::{Change, RangeDocument};
 
-/// Drops what an unfinished migration has copied; how many extents. Their objects go as those of other dropped
-/// extents do: by the sweeps of a process that serves the stamp, after an hour.
+/// Drops what an unfinished migration has copied; how many extents. Their objects go as those of other
+/// dropped extents do: by the sweeps of a process that serves the stamp, after an hour.
 ///
 /// # Errors
 ///

@@ -6,7 +6,7 @@
 use crate::migration::copy_extents::COPIES_AT_ONCE;
 use crate::migration::error::MigrationError;
 use crate::migration::hold::Hold;
-use crate::migration::into_stamp::Report;
+use crate::migration::report::Report;
 use bytes::Buf;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use stamp::ExtentEntry;

@@ -92,8 +92,8 @@ pub(crate) fn copied(document: &RangeDocument, manifest: &StreamManifest) -> Cop
     copied
 }
 
-/// The changes that end a migration: the manifest's streams are there and list what was copied, all others go.
-/// None if an extent is missing.
+/// The changes that end a migration: the manifest's streams are there and list what was copied, all others
+/// go. None if an extent is missing.
 pub(crate) fn last_changes(
     document: &RangeDocument,
     manifest: &StreamManifest,

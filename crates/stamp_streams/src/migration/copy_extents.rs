@@ -12,7 +12,7 @@ use crate::extents::log::Appended;
 use crate::migration::content::lane_purpose;
 use crate::migration::error::MigrationError;
 use crate::migration::hold::{Hold, WINDOW_PARTS};
-use crate::migration::into_stamp::Report;
+use crate::migration::report::Report;
 use bytes::Bytes;
 use futures_util::stream::{StreamExt, TryStreamExt, iter};
 use stamp::{Change, ExtentName, PART_BODY_SIZE_MAX, StreamId};
@@ -23,8 +23,8 @@ use stream::{ExtentId, FolderSource, SourceExtent};
 const LANES: usize = 16;
 /// Extents that are copied or compared at a time, each with one or two parts.
 pub(super) const COPIES_AT_ONCE: usize = 4;
-/// A part ends before the block that would make it larger. What is under way at once must arrive within the time
-/// of one try, over an ordinary line.
+/// A part ends before the block that would make it larger. What is under way at once must arrive within the
+/// time of one try, over an ordinary line.
 const PART_SIZE_BYTES: usize = 4 << 20;
 
 /// The streams that list what is copied; they are made if they are missing.

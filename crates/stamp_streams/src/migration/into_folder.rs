@@ -1,12 +1,13 @@
 //! A stamp that nobody serves becomes a data folder: read at one revision, without being changed or owned.
 //!
-//! What always holds: the folder becomes one only after each of its bytes was read again and compared with the
-//! stamp's, and the stamp was seen unchanged behind that; nothing is written to either store.
+//! What always holds: the folder becomes one only after each of its bytes was read again and compared with
+//! the stamp's, and the stamp was seen unchanged behind that; nothing is written to either store.
 
 use crate::migration::content::is_unfinished;
 use crate::migration::copy_extents::COPIES_AT_ONCE;
 use crate::migration::error::MigrationError;
-use crate::migration::into_stamp::{Migrated, MigrationProgress, Report};
+use crate::migration::into_stamp::Migrated;
+use crate::migration::report::{MigrationProgress, Report};
 use crate::snapshot::parts::SnapshotParts;
 use crate::snapshot::snapshot_layer::SnapshotLayer;
 use crate::snapshot::stamp_snapshot::{SnapshotExtent, SnapshotProcess, SnapshotRange, StampSnapshot};
@@ -79,15 +80,16 @@ async fn migrate(
     Ok(migrated)
 }
 
-/// The range of a snapshot, and what there is of its owner: as long as they are the same nobody has served it.
+/// The range of a snapshot, and what there is of its owner: as long as they are the same nobody has served
+/// it.
 fn seen(snapshot: &StampSnapshot, range: RangeId) -> (SnapshotRange, Option<SnapshotProcess>) {
     let found = snapshot.ranges()[&range].clone();
     let process = found.own.owner.and_then(|owner| snapshot.processes().get(&owner).copied());
     (found, process)
 }
 
-/// A snapshot of a stamp that nobody serves, and its range. The key of an owner may be gone while it lives: one
-/// that has not given the stamp up is watched for a lease time.
+/// A snapshot of a stamp that nobody serves, and its range. The key of an owner may be gone while it lives:
+/// one that has not given the stamp up is watched for a lease time.
 async fn idle(surroundings: &Surroundings) -> Result<(StampSnapshot, RangeId), MigrationError> {
     let (snapshot, range) = unserved(surroundings).await?;
     if snapshot.ranges()[&range].own.owner.is_none() {

@@ -5,30 +5,18 @@ use crate::migration::content::{Content, check_size, content_of, copied, last_ch
 use crate::migration::copy_extents::copy_all;
 use crate::migration::error::MigrationError;
 use crate::migration::hold::{Hold, for_migration};
+use crate::migration::report::{MigrationProgress, Report};
 use crate::surroundings::Surroundings;
 use futures_util::future::{Either, select};
 use stamp::{Change, ExtentName, RangeDocument, StreamId};
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use stream::{FolderSource, StreamManifest};
 
 /// Tries after each of which a store was away or a lease lost, without a byte more being copied or compared.
 const TRIES_WITHOUT_PROGRESS_MAX: u32 = 5;
 /// Extents that one change drops.
 pub(super) const DROPPED_AT_ONCE_MAX: usize = 100;
-
-/// What a migration is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum MigrationPhase {
-    /// Bytes are being copied.
-    Copying,
-    /// They are read again on both sides, and compared.
-    Comparing,
-}
-
-/// How far a migration is: what it does, how many bytes of how many are done.
-pub type MigrationProgress<'a> = dyn Fn(MigrationPhase, u64, u64) + Send + Sync + 'a;
 
 /// What a migration has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,64 +33,9 @@ pub struct Migrated {
     pub verified_bytes: u64,
 }
 
-/// Counts and shows progress.
-pub(super) struct Report<'a> {
-    show: &'a MigrationProgress<'a>,
-    all: u64,
-    /// Bytes that were there before.
-    kept: AtomicU64,
-    copied: AtomicU64,
-    compared: AtomicU64,
-    /// All work so far: it grows as long as there is progress.
-    work: AtomicU64,
-}
-
-impl<'a> Report<'a> {
-    pub(super) fn new(show: &'a MigrationProgress<'a>, manifest: &StreamManifest) -> Self {
-        Report {
-            show,
-            all: manifest.size_bytes(),
-            kept: AtomicU64::new(0),
-            copied: AtomicU64::new(0),
-            compared: AtomicU64::new(0),
-            work: AtomicU64::new(0),
-        }
-    }
-
-    /// So many bytes were there before.
-    pub(super) fn keep(&self, bytes: u64) {
-        self.kept.store(bytes, Ordering::Relaxed);
-        self.copied(0);
-    }
-
-    pub(super) fn copied_bytes(&self) -> u64 {
-        self.copied.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn compared_bytes(&self) -> u64 {
-        self.compared.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn copied(&self, bytes: u64) {
-        self.work.fetch_add(bytes, Ordering::Relaxed);
-        let copied = self.copied.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let done = self.kept.load(Ordering::Relaxed) + copied;
-        (self.show)(MigrationPhase::Copying, done.min(self.all), self.all);
-    }
-
-    pub(super) fn compared(&self, bytes: u64) {
-        self.work.fetch_add(bytes, Ordering::Relaxed);
-        let compared = self.compared.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        (self.show)(MigrationPhase::Comparing, compared.min(self.all), self.all);
-    }
-
-    fn work(&self) -> u64 {
-        self.work.load(Ordering::Relaxed)
-    }
-}
-
-/// Copies all streams of a folder into the stamp of `surroundings`, which is founded if there is none. Whoever
-/// runs it again after it was cut off, with the same folder, goes on. `stop`: it ends soon, and can go on.
+/// Copies all streams of a folder into the stamp of `surroundings`, which is founded if there is none.
+/// Whoever runs it again after it was cut off, with the same folder, goes on. `stop`: it ends soon, and can
+/// go on.
 ///
 /// # Errors
 ///
@@ -177,13 +110,13 @@ async fn attempt(
     let migrated = Migrated {
         streams: manifest.streams.len() as u64,
         extents: manifest.extents.len() as u64,
-        bytes: report.all,
+        bytes: report.all(),
         ..Migrated::default()
     };
     if !is_complete(&hold.range.document(), manifest) {
         copy_missing(hold, source, report).await?;
         let copied = copied(&hold.range.document(), manifest);
-        report.compared.store(0, Ordering::Relaxed);
+        report.compare_anew();
         let entries = copied.whole.into_iter().map(|(extent, (_, entry))| (extent, entry)).collect();
         compare_all(hold, source, entries, report).await?;
         end(hold, manifest).await?;
@@ -203,7 +136,7 @@ async fn copy_missing(hold: &Hold, source: &FolderSource, report: &Report<'_>) -
     let missing: Vec<_> = manifest.extents.iter().filter(|(id, _)| !copied.whole.contains_key(id)).collect();
     let left: u64 = missing.iter().map(|(_, extent)| extent.length).sum();
     // Of extents that were cut off the bytes count again.
-    report.keep((report.all - left).saturating_sub(report.copied_bytes()));
+    report.keep((report.all() - left).saturating_sub(report.copied_bytes()));
     let missing = missing.into_iter().map(|(id, extent)| (*id, extent.length)).collect();
     copy_all(hold, source, manifest.fingerprint(), missing, report).await
 }

@@ -1,4 +1,5 @@
-//! A stamp that nobody serves becomes a data folder, which is whole and takes appends; the stamp stays as it is.
+//! A stamp that nobody serves becomes a data folder, which is whole and takes appends; the stamp stays as it
+//! is.
 
 use crate::host::Gate;
 use crate::migration::{

@@ -54,12 +54,8 @@ pub(crate) struct StampArguments {
     /// Spoils something in the first round, which must be found.
     #[arg(long = "break", value_enum)]
     pub(super) spoil: Option<BreakKind>,
-    /// Only starts etcd and the store, tries them, and ends them again.
-    #[arg(long)]
-    pub(super) services_only: bool,
-    /// The official Python clients' tests in place of faults, each server a process of a stamp of its own.
-    #[arg(long, conflicts_with_all = ["rehearse", "stand_ins"])]
-    pub(super) clients: bool,
+    #[command(flatten)]
+    pub(super) instead: Instead,
     /// Seed of the clients' choices; else a new one, printed.
     #[arg(long)]
     pub(super) seed: Option<u64>,
@@ -71,6 +67,17 @@ pub(crate) struct StampArguments {
     sizes: Sizes,
     #[command(flatten)]
     processes: Processes,
+}
+
+/// What is done in place of faults.
+#[derive(clap::Args)]
+pub(super) struct Instead {
+    /// Only starts etcd and the store, tries them, and ends them again.
+    #[arg(long)]
+    pub(super) services_only: bool,
+    /// The official Python clients' tests in place of faults, each server a process of a stamp of its own.
+    #[arg(long, conflicts_with_all = ["rehearse", "stand_ins"])]
+    pub(super) clients: bool,
 }
 
 #[derive(clap::Args)]

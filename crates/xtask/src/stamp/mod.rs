@@ -57,7 +57,7 @@ pub(crate) fn run_short(binary: &Path) -> Outcome<()> {
 pub(crate) fn run(arguments: &StampArguments) -> Outcome<()> {
     let plan = arguments.plan();
     let scratch = workspace::Scratch::create("stamp")?;
-    if arguments.services_only {
+    if arguments.instead.services_only {
         return try_services(&plan, scratch.path());
     }
     let binary = workspace::server_binary(arguments.bin.as_deref())?;
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &StampArguments) -> Outcome<()> {
         Some(seed) => seed,
         None => u64::from(std::process::id()) ^ std::time::UNIX_EPOCH.elapsed()?.as_nanos() as u64,
     };
-    if arguments.clients {
+    if arguments.instead.clients {
         let outcome = clients::run(&plan, &binary, scratch.path());
         if outcome.is_err() {
             println!("stamp: logs and data are kept in {}", scratch.keep().display());

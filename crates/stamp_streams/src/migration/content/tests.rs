@@ -1,3 +1,5 @@
+//! Tests of what a document says of a migration.
+
 use super::*;
 
 const BY: Incarnation = Incarnation(7);

@@ -1,5 +1,5 @@
-//! A model of an object store in this process: as much of S3's protocol as the server uses, a latency for each
-//! request, and so many creations a second.
+//! A model of an object store in this process: as much of S3's protocol as the server uses, a latency for
+//! each request, and so many creations a second.
 //!
 //! What always holds: nothing is answered before its time; an object is created once. Signatures are not
 //! looked at: the tests of `stamp_stores` do that.
