@@ -145,11 +145,7 @@ fn text(facts: &Value) -> String {
     let dropped = format!("{} extents", number("/waiting_for_collection/extents"));
     line("waits for collection", format!("{dropped} with {}", size("/waiting_for_collection/bytes")));
     if facts["is_collection_on"] == json!(false) {
-        line(
-            "collection",
-            "off: a restore is under way, or was broken off: run larimar stamp restore-metadata again"
-                .to_owned(),
-        );
+        line("collection", "off: a restore is under way, or was broken off".to_owned());
     }
     text
 }

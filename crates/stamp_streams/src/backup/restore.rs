@@ -1,9 +1,8 @@
 //! The restore of a lost metadata store, into an empty one: carries out `stamp::choose_restore`.
 //!
 //! What always holds: nothing is written before no process of the lost store can acknowledge any more; the
-//! restored documents are under a new generation, and come into force by its life. Only then is there a
-//! backup of it, so that one that never came into force is never chosen; collection comes last. A restore
-//! that was cut off behind its life is finished by the next one.
+//! restored documents are under a new generation, and come into force by its life, which is written last. Only
+//! then is there a backup of them, so that one that never came into force is never chosen.
 //!
 //! Extents that are younger than the backup are found by listing: with a store whose listings lag, a restore
 //! waits for that long besides, before it begins.
@@ -13,7 +12,7 @@ use crate::backup::found::{put_collection, put_life, put_range};
 use crate::error::StampError;
 use crate::extents::seal::{SealFor, seal};
 use crate::metadata::metadata_store::{Metadata, read_life};
-use crate::metadata::wire::{KeyKind, LifeEntry};
+use crate::metadata::wire::LifeEntry;
 use crate::settings::Breach;
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
@@ -86,9 +85,7 @@ pub async fn restore_in_steps(
     note: &(dyn Fn(RestoreStep) + Sync),
 ) -> Result<RestoreReport, StampError> {
     let settings = &surroundings.settings;
-    if let Some(entry) = read_life(surroundings).await? {
-        return finish(surroundings, entry).await;
-    }
+    refuse_if_there(surroundings).await?;
     if let RestoreStart::Wait(wait) =
         choose_restore_start(all_stopped, silent_for, settings.ttl, settings.margin)
     {
@@ -125,41 +122,19 @@ pub async fn restore_in_steps(
     }
     let backed_up: usize = backup.documents.values().map(|document| document.extents().len()).sum();
     let younger_extents = extents.saturating_sub(backed_up);
-    put_life(surroundings, LifeEntry { generation, restores: restored.restores }).await?;
-    back_up_generation(surroundings, &metadata, restored.life, restored.restores).await?;
     put_collection(surroundings, &metadata, generation, Some(false), true).await?;
+    put_life(surroundings, LifeEntry { generation, restores: restored.restores }).await?;
+    // Without it the process that serves makes one, before it relies on it and before anything is deleted.
+    if let Err(error) = back_up_generation(surroundings, &metadata, restored.life, restored.restores).await {
+        tracing::warn!(%error, "the restored documents are in force, and not backed up yet");
+    }
     let (life, restores) = (restored.life, restored.restores);
     Ok(RestoreReport { life, restores, backup: revision, epochs, extents, younger_extents })
 }
 
-/// What a restore that was cut off after it came into force has left to do: a backup, and collection.
-async fn finish(surroundings: &Surroundings, entry: LifeEntry) -> Result<RestoreReport, StampError> {
-    let life = StampLife { stamp: surroundings.settings.stamp, generation: entry.generation };
-    let metadata = Metadata::new(surroundings.clone(), life);
-    let values = metadata.list(&[KeyKind::Document, KeyKind::Own], &[Key::Collection]).await?;
-    if values.get(Key::Collection) != Some(&Value::Collection { is_on: false }) {
-        return Err(there_already());
-    }
-    let backup = back_up_generation(surroundings, &metadata, life, entry.restores).await?;
-    put_collection(surroundings, &metadata, life.generation, Some(false), true).await?;
-    let (mut epochs, mut extents) = (BTreeMap::new(), 0);
-    for (value, _) in values.values.values() {
-        if let Value::Document(document) = value {
-            extents += document.extents().len();
-            let own = values.own(document.range).unwrap_or(document.own);
-            epochs.insert(document.range, own.epoch);
-        }
-    }
-    Ok(RestoreReport { life, restores: entry.restores, backup, epochs, extents, younger_extents: 0 })
-}
-
-fn there_already() -> StampError {
-    StampError::Raced("the metadata store has this stamp already".to_owned())
-}
-
 async fn refuse_if_there(surroundings: &Surroundings) -> Result<(), StampError> {
     match read_life(surroundings).await? {
-        Some(_) => Err(there_already()),
+        Some(_) => Err(StampError::Raced("the metadata store has this stamp already".to_owned())),
         None => Ok(()),
     }
 }
