@@ -286,10 +286,13 @@ fn recover(contents: &[Option<Bytes>; 2], is_kept_twice: bool) -> Result<LogReco
         |index: &usize| is_kept_twice && lacks[*index] && !last_only(*index) && !is_begun_again(*index);
     let damaged = (0..PATHS.len()).filter(is_damaged).map(|index| PATHS[index]).collect();
     let used = records.last().map_or(0, |last| last.end);
-    let whole = [0, 1].map(|index| {
+    let mut whole = [0, 1].map(|index| {
         let content = contents[index].as_ref().filter(|_| !lacks[index])?;
         content.get(..used).map(|_| content.slice(..used))
     });
+    if rest.is_empty() && whole.iter().all(Option::is_none) {
+        whole = contents.each_ref().map(|content| replaced_log(content.as_ref()?, first, &state));
+    }
     Ok(LogRecovery { state, generation: first.generation, damaged, whole })
 }
 
@@ -302,6 +305,17 @@ fn is_begun_again(content: &Bytes, first: &Record, is_only: bool) -> bool {
         Some(begun) if begun == first.generation => is_only && record::first(content).is_none(),
         _ => is_only && is_older(content, first),
     }
+}
+
+/// The bytes of a log that was about to be replaced by one of which there is only its `first` record, damaged:
+/// nothing was added to that before both files had it, so the replaced log says the same.
+fn replaced_log(content: &Bytes, first: &Record, state: &State) -> Option<Bytes> {
+    if !is_older(content, first) {
+        return None;
+    }
+    let replaced = recover(&[Some(content.clone()), None], false).ok()?;
+    let [whole, _] = replaced.whole;
+    whole.filter(|_| replaced.state == *state)
 }
 
 /// Whether the file has all of these records, as they were written.

@@ -159,3 +159,23 @@ fn a_log_that_is_begun_again_in_its_place_is_no_damage_whatever_is_left_of_the_r
         }
     }
 }
+
+/// A sync that failed may leave the next log's only record with a flipped bit, and the other file with the log
+/// that it was to replace: that one can be kept, or a full disk would have no start.
+#[test]
+fn the_log_that_was_being_replaced_is_kept_if_the_next_one_is_damaged() {
+    let (old, used) = log();
+    let state = recover(&[Some(old.clone()), None], false).unwrap().state;
+    let mut flipped = encode_snapshot(&state, 10).bytes.to_vec();
+    flipped[70] ^= 1;
+    flipped.resize(old.len(), 0);
+    let flipped = Bytes::from(flipped);
+    let whole = |contents| recover(&contents, true).unwrap().whole;
+    let kept = Some(old.slice(..used));
+    assert_eq!(whole([Some(old.clone()), Some(flipped.clone())]), [kept.clone(), None]);
+    assert_eq!(whole([Some(flipped.clone()), Some(old.clone())]), [None, kept]);
+    // It says something else: it was replaced, and changed since.
+    let mut other = encode_snapshot(&State::default(), 9).bytes.to_vec();
+    other.resize(old.len(), 0);
+    assert_eq!(whole([Some(other.into()), Some(flipped)]), [None, None]);
+}
