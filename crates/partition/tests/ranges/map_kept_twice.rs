@@ -34,8 +34,8 @@ fn zero(world: &World, prefixes: &[&str]) -> usize {
     extents.len()
 }
 
-/// Appends as much to a stream of no range as the journal holds: what was in it before is in the extents alone,
-/// and no start writes it there again.
+/// Appends as much to a stream of no range as the journal holds: what was in it before is in the extents
+/// alone, and no start writes it there again.
 fn turn_over_journal(world: &World) {
     let filled = world.run(|env, _| async move {
         let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();

@@ -1,8 +1,8 @@
 //! The restore of a lost metadata store, into an empty one: carries out `stamp::choose_restore`.
 //!
 //! What always holds: nothing is written before no process of the lost store can acknowledge any more; the
-//! restored documents are under a new generation, and come into force by its life, which is written last. Only
-//! then is there a backup of them, so that one that never came into force is never chosen.
+//! restored documents are under a new generation, and come into force by its life, which is written last.
+//! Only then is there a backup of them, so that one that never came into force is never chosen.
 //!
 //! Extents that are younger than the backup are found by listing: with a store whose listings lag, a restore
 //! waits for that long besides, before it begins.
@@ -17,9 +17,9 @@ use crate::settings::Breach;
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
 use stamp::{
-    BackedUp, Backup, BackupName, Change, ExtentPlace, Found, Generation, Incarnation, Key, Owner,
-    OwnerEpoch, PartHeader, RangeDocument, RangeId, RestoreStart, Revision, SealWalk, StampLife, Value,
-    WalkStep, apply_changes, choose_backup, choose_restore, choose_restore_start,
+    BackedUp, Backup, BackupName, Change, ExtentPlace, Found, Generation, Incarnation, Owner, OwnerEpoch,
+    PartHeader, RangeDocument, RangeId, RestoreStart, Revision, SealWalk, StampLife, WalkStep, apply_changes,
+    choose_backup, choose_restore, choose_restore_start,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -307,8 +307,8 @@ fn is_begun_again(content: &Bytes, first: &Record, is_only: bool) -> bool {
     }
 }
 
-/// The bytes of a log that was about to be replaced by one of which there is only its `first` record, damaged:
-/// nothing was added to that before both files had it, so the replaced log says the same.
+/// The bytes of a log that was about to be replaced by one of which there is only its `first` record,
+/// damaged: nothing was added to that before both files had it, so the replaced log says the same.
 fn replaced_log(content: &Bytes, first: &Record, state: &State) -> Option<Bytes> {
     if !is_older(content, first) {
         return None;

@@ -160,8 +160,8 @@ fn a_log_that_is_begun_again_in_its_place_is_no_damage_whatever_is_left_of_the_r
     }
 }
 
-/// A sync that failed may leave the next log's only record with a flipped bit, and the other file with the log
-/// that it was to replace: that one can be kept, or a full disk would have no start.
+/// A sync that failed may leave the next log's only record with a flipped bit, and the other file with the
+/// log that it was to replace: that one can be kept, or a full disk would have no start.
 #[test]
 fn the_log_that_was_being_replaced_is_kept_if_the_next_one_is_damaged() {
     let (old, used) = log();
