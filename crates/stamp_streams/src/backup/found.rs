@@ -120,8 +120,8 @@ pub(crate) async fn put_collection(
     put_once(surroundings, metadata, transaction).await
 }
 
-/// Sends what nobody else writes before a life is in force. Its compares fail once it was committed, so that
-/// a try that arrives late changes nothing of what others have written since then.
+/// Sends what nobody else writes before a life is in force, under the condition that none is: a try that arrives
+/// late, when a range may have been split and its keys are gone, must not bring it back.
 async fn put_once(
     surroundings: &Surroundings,
     metadata: &Metadata,
@@ -130,7 +130,7 @@ async fn put_once(
     let mut back_off = surroundings.back_off();
     let mut may_be_done = false;
     for _ in 0..TRIES_MAX {
-        match metadata.commit(&transaction).await {
+        match metadata.commit_before_life(&transaction).await {
             TransactionAnswer::Committed(_) => return Ok(()),
             TransactionAnswer::CompareFailed if may_be_done => return Ok(()),
             TransactionAnswer::CompareFailed => {

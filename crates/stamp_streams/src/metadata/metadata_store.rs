@@ -90,8 +90,20 @@ impl Metadata {
         transaction: &Transaction,
         lease: Option<StoreLease>,
     ) -> TransactionAnswer {
+        self.send(self.keyed(transaction, lease)).await
+    }
+
+    /// Sends once what is written before the life is in force, and never after that: a try that arrives late
+    /// finds the life there and changes nothing, whoever has changed or removed the keys since then.
+    pub(crate) async fn commit_before_life(&self, transaction: &Transaction) -> TransactionAnswer {
+        let mut keyed = self.keyed(transaction, None);
+        let life = life_key(self.life.stamp);
+        keyed.compares.push(KeyCompare::ChangedAt(life, Revision(0)));
+        self.send(keyed).await
+    }
+
+    async fn send(&self, keyed: KeyTransaction) -> TransactionAnswer {
         let before = *self.known.lock();
-        let keyed = self.keyed(transaction, lease);
         let answer = self.surroundings.try_once(self.surroundings.keys.commit(&keyed)).await;
         match answer {
             Some(KeyAnswer::Committed(state)) if !self.note(before, state) => {
