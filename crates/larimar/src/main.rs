@@ -3,7 +3,6 @@
 //! the layers from the bottom up and closes them from the top down.
 #![allow(clippy::disallowed_methods)] // The binary is where the real clock, disk and network are handed in.
 
-mod access_log;
 mod admin;
 mod apart;
 mod arguments;

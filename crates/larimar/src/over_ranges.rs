@@ -1,9 +1,9 @@
 //! What a server builds over ranges, whether they are in a folder or in a stamp.
 
-use crate::access_log::AccessLogs;
 use crate::arguments::OauthMode;
 use crate::configuration::{Configuration, Storage};
 use crate::memory_guard::MemoryGuard;
+use access_log::AccessLogs;
 use base::Environment;
 use blob::BlobService;
 use front_end::{FrontEnd, FrontEndSettings, Limits, Services};

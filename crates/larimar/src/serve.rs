@@ -1,7 +1,6 @@
 //! One process as a whole stamp: opens the layers from the bottom up, serves until asked to stop, closes them
 //! from the top down.
 
-use crate::access_log::{self, AccessLogs};
 use crate::admin::{AdminError, AdminSide, Handles, Layers, Readiness};
 use crate::arguments::VERSION;
 use crate::configuration::is_loopback;
@@ -12,6 +11,7 @@ use crate::configuration::{
 };
 use crate::data_folder;
 use crate::open_files::choose_connections_max;
+use crate::output::log::announce;
 use crate::output::report::{self, Addresses, StartSas};
 use crate::over_ranges::{front_end, memory_guard, services, stopped};
 use crate::passed_sockets::PassedSockets;
@@ -20,6 +20,7 @@ use crate::service_manager;
 use crate::settings::reload::{Live, Reload};
 use crate::stamp::{self, Process};
 use crate::start_progress::StartProgress;
+use access_log::AccessLogs;
 use base::Environment;
 use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
@@ -95,7 +96,8 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
     let guard_thread = env.spawner.start_thread("memory").map_err(ServeError::Runtime)?;
     guard_thread.spawn("memory", Box::pin(memory_guard(&configuration, &env, &partitions).run()));
     let services = services(&configuration, &env, &partitions);
-    let logs = AccessLogs::start(&configuration.process.access, &env.metrics).map_err(ServeError::Runtime)?;
+    let logs = AccessLogs::start(&configuration.process.access, &env.metrics, announce)
+        .map_err(ServeError::Runtime)?;
     let front_end = front_end(&configuration, services, &env, limits, &logs);
     let disk = env.disk.clone();
     readiness.note_serving(Layers { streams: streams.clone(), partitions: partitions.clone(), disk });
@@ -171,7 +173,8 @@ async fn serve_stamp(
     reload: Reload,
 ) -> Result<(), ServeError> {
     let Started { configuration, env, limits, readiness, admin } = started;
-    let logs = AccessLogs::start(&configuration.process.access, &env.metrics).map_err(ServeError::Runtime)?;
+    let logs = AccessLogs::start(&configuration.process.access, &env.metrics, announce)
+        .map_err(ServeError::Runtime)?;
     let admin_handles = handles(configuration, &reload, &logs);
     let process = Process {
         configuration,

@@ -149,3 +149,35 @@ fn all_accounts_are_asked_and_a_failure_is_named() {
     let (code, text) = accounts.shard(&["fanout", "notes"], &[]);
     assert!(code == Some(2) && text.contains("--connections"), "{text}");
 }
+
+/// The second half of the first account's tenants goes to the other account, and the sources are deleted.
+#[test]
+fn a_range_of_tenants_moves_from_account_to_account() {
+    let accounts = Accounts::start();
+    let with_connections = |arguments: &[&str]| [arguments, &["--connections", "connections"]].concat();
+    let done = |arguments: &[&str]| accounts.done(&with_connections(arguments));
+    accounts.done(&["map", "init", "notes.toml"]);
+    done(&["map", "publish"]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(accounts.fill());
+    let counts = || {
+        let text = done(&["fanout", "notes", "--count", "--sum", "tenant"]);
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        text.lines().skip(1).take(3).map(words).collect::<Vec<_>>()
+    };
+    done(&["plan", "split", "notes", "50", "--out", "split.json"]);
+    done(&["apply", "split.json"]);
+    done(&["plan", "move", "notes", "two", "50", "--out", "move.json"]);
+    assert_eq!(counts(), [["one", "100", "4950"], ["two", "100", "14950"], ["(all)", "200", "19900"]]);
+    let applied = done(&["apply", "move.json"]);
+    assert!(applied.contains("done"), "{applied}");
+    assert_eq!(counts(), [["one", "50", "1225"], ["two", "150", "18675"], ["(all)", "200", "19900"]]);
+    let (code, found) = accounts.shard(&with_connections(&["verify"]), &[]);
+    assert!(code == Some(3) && found.contains("50 stale-copy"), "{code:?} {found}");
+    let applied = done(&["apply", "--delete-sources"]);
+    assert!(applied.contains("source-deleted"), "{applied}");
+    done(&["verify"]);
+    assert_eq!(counts(), [["one", "50", "1225"], ["two", "150", "18675"], ["(all)", "200", "19900"]]);
+    let status = done(&["status"]);
+    assert!(status.contains("source-deleted"), "{status}");
+}

@@ -10,6 +10,7 @@
 
 use crate::rows::head_row::HeadRow;
 use crate::rows::message_store::{MessageStore, Position, position_of};
+use base::BoxFuture;
 use base::Ticks;
 use partition::{
     Decision, ObjectTable, Operation, PartitionError, Partitions, Read, Row, RowChange, RowKey, RowRef,
@@ -42,20 +43,24 @@ pub struct SettledMessage {
 
 /// Leaves each message of every queue one row, counts the messages, and stores the counts. The queues must
 /// not be in use meanwhile.
-pub async fn recount_messages(partitions: &Partitions) -> Result<RecountReport, PartitionError> {
-    let mut done = RecountReport::default();
-    let mut after: Option<(String, u64)> = None;
-    loop {
-        let place = after.as_ref().map(|(account, id)| (account.as_str(), *id));
-        let Some((account, messages_id)) = partitions.next_container(ObjectTable::Message, place).await?
-        else {
-            return Ok(done);
-        };
-        let store = MessageStore { account: account.clone(), messages_id };
-        let message_count = count(partitions, &store, MESSAGES_AT_ONCE_MAX, &mut done.settled).await?;
-        done.queue_count += u64::from(partitions.execute(SetHead { store, message_count }).await?);
-        after = Some((account, messages_id));
-    }
+pub fn recount_messages<'a>(
+    partitions: &'a Partitions,
+) -> BoxFuture<'a, Result<RecountReport, PartitionError>> {
+    Box::pin(async move {
+        let mut done = RecountReport::default();
+        let mut after: Option<(String, u64)> = None;
+        loop {
+            let place = after.as_ref().map(|(account, id)| (account.as_str(), *id));
+            let Some((account, messages_id)) = partitions.next_container(ObjectTable::Message, place).await?
+            else {
+                return Ok(done);
+            };
+            let store = MessageStore { account: account.clone(), messages_id };
+            let message_count = count(partitions, &store, MESSAGES_AT_ONCE_MAX, &mut done.settled).await?;
+            done.queue_count += u64::from(partitions.execute(SetHead { store, message_count }).await?);
+            after = Some((account, messages_id));
+        }
+    })
 }
 
 /// Counts the messages of a queue, and removes rows that are not the newest of their message.

@@ -9,6 +9,7 @@ use crate::keys_stay::check_keys_stay;
 use crate::outcome::Outcome;
 use crate::recover;
 use crate::run::{OperationError, Run};
+use futures_util::future::LocalBoxFuture;
 use shard_map::{
     Catalog, Change, Diff, Epoch, KeyError, KeyType, KeyValue, MapChange, MappingId, Name, ShardMap,
 };
@@ -54,50 +55,52 @@ pub enum Operation {
 
 impl Operation {
     /// Does it.
-    pub async fn run(&self, run: &Run) -> Result<Outcome, OperationError> {
-        match self {
-            Operation::Init(described) => init(run, described).await,
-            Operation::Add { described, has_no_data } => {
-                let note = format!("added from a description of {}", described.catalog);
-                change(run, &note, |catalog| {
-                    let changes = additions(catalog, described)?;
-                    check_keys_stay(catalog, &changes, *has_no_data)?;
-                    Ok(changes)
-                })
-                .await
-            }
-            Operation::Pin { map, key, shard, has_no_data } => {
-                let verb = if shard.is_some() { "pinned" } else { "unpinned" };
-                let note = format!("{verb} {} of {map}", key.join(", "));
-                change(run, &note, |catalog| {
-                    let changes = pin(catalog, map, key, shard.as_ref())?;
-                    check_keys_stay(catalog, &changes, *has_no_data)?;
-                    Ok(changes)
-                })
-                .await
-            }
-            Operation::Show(map) => {
-                let catalog = run.home.load().await?;
-                if let Some(map) = map {
-                    find(&catalog, map)?;
+    pub fn run<'a>(&'a self, run: &'a Run) -> LocalBoxFuture<'a, Result<Outcome, OperationError>> {
+        Box::pin(async move {
+            match self {
+                Operation::Init(described) => init(run, described).await,
+                Operation::Add { described, has_no_data } => {
+                    let note = format!("added from a description of {}", described.catalog);
+                    change(run, &note, |catalog| {
+                        let changes = additions(catalog, described)?;
+                        check_keys_stay(catalog, &changes, *has_no_data)?;
+                        Ok(changes)
+                    })
+                    .await
                 }
-                Ok(Outcome::Shown(catalog, map.clone()))
+                Operation::Pin { map, key, shard, has_no_data } => {
+                    let verb = if shard.is_some() { "pinned" } else { "unpinned" };
+                    let note = format!("{verb} {} of {map}", key.join(", "));
+                    change(run, &note, |catalog| {
+                        let changes = pin(catalog, map, key, shard.as_ref())?;
+                        check_keys_stay(catalog, &changes, *has_no_data)?;
+                        Ok(changes)
+                    })
+                    .await
+                }
+                Operation::Show(map) => {
+                    let catalog = run.home.load().await?;
+                    if let Some(map) = map {
+                        find(&catalog, map)?;
+                    }
+                    Ok(Outcome::Shown(catalog, map.clone()))
+                }
+                Operation::Export => Ok(Outcome::Exported(run.home.load().await?)),
+                Operation::Check => {
+                    let catalog = run.home.load().await?;
+                    let found = match run.shards.is_empty() {
+                        true => Vec::new(),
+                        false => differences(&catalog, &read_copies(&catalog, &run.shards).await),
+                    };
+                    Ok(Outcome::Checked { catalog, differences: found, has_copies: !run.shards.is_empty() })
+                }
+                Operation::History(after, count_max) => {
+                    Ok(Outcome::History(run.home.history(*after, *count_max).await?))
+                }
+                Operation::Publish => publish(run).await,
+                Operation::Recover(believed) => recover::recover_map(run, believed.as_ref()).await,
             }
-            Operation::Export => Ok(Outcome::Exported(run.home.load().await?)),
-            Operation::Check => {
-                let catalog = run.home.load().await?;
-                let found = match run.shards.is_empty() {
-                    true => Vec::new(),
-                    false => differences(&catalog, &read_copies(&catalog, &run.shards).await),
-                };
-                Ok(Outcome::Checked { catalog, differences: found, has_copies: !run.shards.is_empty() })
-            }
-            Operation::History(after, count_max) => {
-                Ok(Outcome::History(run.home.history(*after, *count_max).await?))
-            }
-            Operation::Publish => publish(run).await,
-            Operation::Recover(believed) => recover::recover_map(run, believed.as_ref()).await,
-        }
+        })
     }
 }
 

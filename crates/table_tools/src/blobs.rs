@@ -12,6 +12,7 @@ use crate::error::ToolError;
 use base::BoxFuture;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::future::LocalBoxFuture;
 use futures_util::future::{Either, select};
 use md5::{Digest, Md5};
 use std::pin::pin;
@@ -93,42 +94,44 @@ struct Shared {
 }
 
 /// Copies blobs.
-pub async fn copy_blobs(
-    plan: &BlobCopyPlan,
-    environment: &mut ToolEnvironment<'_>,
-) -> Result<BlobsCopied, ToolError> {
-    let surroundings = environment.surroundings.clone();
-    let from = plan.from.client(&surroundings, plan.connections);
-    let to = plan.to.client(&surroundings, plan.connections);
-    from.properties().await?;
-    match (plan.creates_container, plan.is_dry) {
-        (true, false) => {
-            to.create_if_absent().await?;
+pub fn copy_blobs<'a, 'e: 'a>(
+    plan: &'a BlobCopyPlan,
+    environment: &'a mut ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<BlobsCopied, ToolError>> {
+    Box::pin(async move {
+        let surroundings = environment.surroundings.clone();
+        let from = plan.from.client(&surroundings, plan.connections);
+        let to = plan.to.client(&surroundings, plan.connections);
+        from.properties().await?;
+        match (plan.creates_container, plan.is_dry) {
+            (true, false) => {
+                to.create_if_absent().await?;
+            }
+            (false, _) => {
+                to.properties().await?;
+            }
+            (true, true) => {}
         }
-        (false, _) => {
-            to.properties().await?;
+        let (sender, blobs) = mpsc::channel(WAITING_MAX);
+        let (reporter, mut reports) = mpsc::channel(WAITING_MAX);
+        let (is_dry, failed) = (plan.is_dry, AtomicBool::new(false));
+        let shared = Arc::new(Shared { blobs: Mutex::new(blobs), from: from.clone(), to, is_dry, failed });
+        for _ in 0..plan.connections {
+            surroundings.spawner.spawn("blobs", work(shared.clone(), reporter.clone()));
         }
-        (true, true) => {}
-    }
-    let (sender, blobs) = mpsc::channel(WAITING_MAX);
-    let (reporter, mut reports) = mpsc::channel(WAITING_MAX);
-    let (is_dry, failed) = (plan.is_dry, AtomicBool::new(false));
-    let shared = Arc::new(Shared { blobs: Mutex::new(blobs), from: from.clone(), to, is_dry, failed });
-    for _ in 0..plan.connections {
-        surroundings.spawner.spawn("blobs", work(shared.clone(), reporter.clone()));
-    }
-    let lister = list(from, plan.prefix.clone(), sender, shared.clone(), reporter);
-    surroundings.spawner.spawn("blobs", lister);
-    let mut all = BlobsCopied::default();
-    let watched = watch(&mut reports, &shared, &mut all, environment).await;
-    match watched {
-        Err(error) if plan.is_dry => Err(error),
-        Err(error) => {
-            let kept = format!("{} blobs were copied until then; the same command goes on", all.copied);
-            Err(error.keeping(kept))
+        let lister = list(from, plan.prefix.clone(), sender, shared.clone(), reporter);
+        surroundings.spawner.spawn("blobs", lister);
+        let mut all = BlobsCopied::default();
+        let watched = watch(&mut reports, &shared, &mut all, environment).await;
+        match watched {
+            Err(error) if plan.is_dry => Err(error),
+            Err(error) => {
+                let kept = format!("{} blobs were copied until then; the same command goes on", all.copied);
+                Err(error.keeping(kept))
+            }
+            Ok(()) => Ok(all),
         }
-        Ok(()) => Ok(all),
-    }
+    })
 }
 
 async fn watch(

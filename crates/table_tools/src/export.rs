@@ -29,6 +29,7 @@ use crate::scan::range::KeyRange;
 use crate::scan::run::{Keeper, Kept, run};
 use crate::scan::worker::{Book, Place, Scan, ScanRequest, Sink};
 use base::{BoxFuture, Disk};
+use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -81,50 +82,56 @@ struct Files {
 }
 
 /// Exports a table, or goes on with an export that was stopped.
-pub async fn export(plan: &ExportPlan, environment: &mut ToolEnvironment<'_>) -> Result<Exported, ToolError> {
-    let files = plan.files(environment.disk.clone());
-    if plan.restarts {
-        files.state.remove().await?;
-    }
-    let kept: Option<ExportState> = files.state.read().await?;
-    let (ledger, output) = match kept {
-        Some(kept) if kept.is_read => return files.finish(plan, kept.ledger.rows, environment).await,
-        Some(kept) => {
-            let output = Output::resume(&*files.disk, &files.partial, kept.size_bytes).await?;
-            (kept.ledger, output)
+pub fn export<'a, 'e: 'a>(
+    plan: &'a ExportPlan,
+    environment: &'a mut ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<Exported, ToolError>> {
+    Box::pin(async move {
+        let files = plan.files(environment.disk.clone());
+        if plan.restarts {
+            files.state.remove().await?;
         }
-        None => {
-            files.refuse_existing(plan).await?;
-            // Nothing is made for a table that is not there.
-            plan.place.checked(plan.filter.as_deref(), 1, environment).await?;
-            (Ledger::new(KeyRange::all()), Output::create(&*files.disk, &files.partial).await?)
+        let kept: Option<ExportState> = files.state.read().await?;
+        let (ledger, output) = match kept {
+            Some(kept) if kept.is_read => return files.finish(plan, kept.ledger.rows, environment).await,
+            Some(kept) => {
+                let output = Output::resume(&*files.disk, &files.partial, kept.size_bytes).await?;
+                (kept.ledger, output)
+            }
+            None => {
+                files.refuse_existing(plan).await?;
+                // Nothing is made for a table that is not there.
+                plan.place.checked(plan.filter.as_deref(), 1, environment).await?;
+                (Ledger::new(KeyRange::all()), Output::create(&*files.disk, &files.partial).await?)
+            }
+        };
+        let (select, is_parallel) = (plan.selected(), !plan.is_ordered);
+        let request = ScanRequest { url: plan.place.url(), filter: plan.filter.clone(), select, is_parallel };
+        let connections = if plan.is_ordered { 1 } else { plan.connections };
+        let table = plan.place.client(&environment.surroundings, connections);
+        let book = Book { ledger, output: Some(output) };
+        let clock = environment.surroundings.clock.clone();
+        let scan = Arc::new(Scan::new(book, request, clock, environment.stop.clone()));
+        let sinks: Vec<Lines> = (0..connections).map(|_| Lines).collect();
+        let mut keeper = StateKeeper { state: files.state.clone() };
+        let ran = run("exporting", &scan, &table, sinks, environment, &mut keeper).await;
+        let book = scan.book.lock().await;
+        let (rows, output) = (book.ledger.rows, book.output.as_ref());
+        if let Err(error) = ran {
+            if let Some(output) = output {
+                output.cut().await?;
+            }
+            let kept =
+                format!("{} has {rows} whole entities; the same command goes on with them", files.partial);
+            return Err(error.keeping(kept));
         }
-    };
-    let (select, is_parallel) = (plan.selected(), !plan.is_ordered);
-    let request = ScanRequest { url: plan.place.url(), filter: plan.filter.clone(), select, is_parallel };
-    let connections = if plan.is_ordered { 1 } else { plan.connections };
-    let table = plan.place.client(&environment.surroundings, connections);
-    let book = Book { ledger, output: Some(output) };
-    let clock = environment.surroundings.clock.clone();
-    let scan = Arc::new(Scan::new(book, request, clock, environment.stop.clone()));
-    let sinks: Vec<Lines> = (0..connections).map(|_| Lines).collect();
-    let mut keeper = StateKeeper { state: files.state.clone() };
-    let ran = run("exporting", &scan, &table, sinks, environment, &mut keeper).await;
-    let book = scan.book.lock().await;
-    let (rows, output) = (book.ledger.rows, book.output.as_ref());
-    if let Err(error) = ran {
         if let Some(output) = output {
-            output.cut().await?;
+            output.sync().await?;
+            let (ledger, size_bytes) = (book.ledger.clone(), output.size_bytes());
+            files.state.write(&ExportState { ledger, size_bytes, is_read: true }).await?;
         }
-        let kept = format!("{} has {rows} whole entities; the same command goes on with them", files.partial);
-        return Err(error.keeping(kept));
-    }
-    if let Some(output) = output {
-        output.sync().await?;
-        let (ledger, size_bytes) = (book.ledger.clone(), output.size_bytes());
-        files.state.write(&ExportState { ledger, size_bytes, is_read: true }).await?;
-    }
-    files.finish(plan, rows, environment).await
+        files.finish(plan, rows, environment).await
+    })
 }
 
 impl ExportPlan {

@@ -8,6 +8,7 @@
 use crate::container::container_row::ContainerRow;
 use crate::error::BlobError;
 use crate::name::is_former_blob_name;
+use base::BoxFuture;
 use partition::key::parse_row_key;
 use partition::{KeyRange, ObjectTable, PartitionError, Partitions, RowRef, Scan, Visit};
 use service::SERVICE_BLOB;
@@ -35,19 +36,25 @@ pub struct FormerNames {
 }
 
 /// Looks for them in all containers of all accounts; tells the first `listed_max`.
-pub async fn find_former_names(partitions: &Partitions, listed_max: usize) -> Result<FormerNames, BlobError> {
-    let containers = FindContainers::default();
-    let (containers, _) = partitions.scan(ObjectTable::Container, KeyRange::all(), containers).await?;
-    if let Some(error) = containers.error {
-        return Err(error);
-    }
-    let containers = containers.names;
-    let walk = FindNames { containers, listed_max, found: FormerNames::default(), has_unreadable_key: false };
-    let (walk, _) = partitions.scan(ObjectTable::Blob, KeyRange::all(), walk).await?;
-    match walk.has_unreadable_key {
-        true => Err(unreadable_key()),
-        false => Ok(walk.found),
-    }
+pub fn find_former_names<'a>(
+    partitions: &'a Partitions,
+    listed_max: usize,
+) -> BoxFuture<'a, Result<FormerNames, BlobError>> {
+    Box::pin(async move {
+        let containers = FindContainers::default();
+        let (containers, _) = partitions.scan(ObjectTable::Container, KeyRange::all(), containers).await?;
+        if let Some(error) = containers.error {
+            return Err(error);
+        }
+        let containers = containers.names;
+        let walk =
+            FindNames { containers, listed_max, found: FormerNames::default(), has_unreadable_key: false };
+        let (walk, _) = partitions.scan(ObjectTable::Blob, KeyRange::all(), walk).await?;
+        match walk.has_unreadable_key {
+            true => Err(unreadable_key()),
+            false => Ok(walk.found),
+        }
+    })
 }
 
 fn unreadable_key() -> BlobError {

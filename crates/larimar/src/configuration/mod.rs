@@ -8,13 +8,13 @@ pub(crate) mod memory_shares;
 pub(crate) mod simulation;
 pub(crate) mod stamp;
 
-use crate::access_log::{AccessSettings, AccessTarget};
 use crate::arguments::{AccessLogArguments, OauthMode, ServeArguments};
 use crate::configuration::accounts::{AccountsDigest, AccountsError, GivenAccounts, given_accounts};
 use crate::configuration::certificate::{Certificate, CertificateError};
 use crate::configuration::simulation::{SimulateError, Simulated};
 use crate::configuration::stamp::{StampConfiguration, StampMistake};
 use crate::data_folder::folder_of;
+use access_log::{AccessSettings, AccessTarget};
 use blob::VersionedAccounts;
 use front_end::accounts::{Account, Accounts, KEY_SIZE_BYTES_MIN, may_be_shown};
 use partition::{PartitionSettings, SettingError};

@@ -1,9 +1,9 @@
 //! What a process of a stamp has from its start to its end.
 
-use crate::access_log::AccessLogs;
 use crate::admin::{AdminSide, Handles, Readiness};
 use crate::configuration::Configuration;
 use crate::serve_error::ServeError;
+use access_log::AccessLogs;
 use base::Environment;
 use front_end::Limits;
 use std::sync::Arc;

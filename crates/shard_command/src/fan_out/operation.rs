@@ -7,6 +7,7 @@ use super::query::{Aggregates, ColumnOrder, KeyOrder, QueryError, SortedRows};
 use super::request::{FanOutMistake, FanOutRequest, Question};
 use super::sorted::SortedRow;
 use base::{BoxFuture, Clock, Spawner};
+use futures_util::future::LocalBoxFuture;
 use shard_backend::{Backend, Capabilities, Schema};
 use shard_map::Name;
 use shard_router::{
@@ -61,26 +62,32 @@ impl From<FanOutError<QueryError>> for FanOutFailure {
 
 impl FanOutRequest {
     /// Asks all shards of the schema's map.
-    pub async fn run(&self, schema: &Schema, run: FanOutRun) -> Result<FanOutOutcome, FanOutFailure> {
-        let FanOutRun { home, copies, backends, clock, spawner, settings } = run;
-        let batch = batch_bounds(backends.len());
-        let question = Arc::new(Question::of(self, schema)?.with_batch(batch));
-        let map = CachedMap::new(home, clock.clone(), spawner.clone(), MapSettings::default());
-        // Answers are checked by the shards' copies, of whatever kind a shard is.
-        let connector = RowsConnector::new(Capabilities::POSTGRES, backends).with_copies(copies);
-        let router = Router::new(RouterParts {
-            map,
-            connector: Arc::new(connector),
-            credentials: Arc::new(ShardCredentials::default()),
-            clock: clock.clone(),
-            spawner,
-            pool: PoolSettings::default(),
-        });
-        let asked = Asked { router, map: schema.map().as_str(), settings, clock };
-        match question.aggregates.is_empty() {
-            true => asked.rows(question).await,
-            false => asked.aggregates(question).await,
-        }
+    pub fn run<'a>(
+        &'a self,
+        schema: &'a Schema,
+        run: FanOutRun,
+    ) -> LocalBoxFuture<'a, Result<FanOutOutcome, FanOutFailure>> {
+        Box::pin(async move {
+            let FanOutRun { home, copies, backends, clock, spawner, settings } = run;
+            let batch = batch_bounds(backends.len());
+            let question = Arc::new(Question::of(self, schema)?.with_batch(batch));
+            let map = CachedMap::new(home, clock.clone(), spawner.clone(), MapSettings::default());
+            // Answers are checked by the shards' copies, of whatever kind a shard is.
+            let connector = RowsConnector::new(Capabilities::POSTGRES, backends).with_copies(copies);
+            let router = Router::new(RouterParts {
+                map,
+                connector: Arc::new(connector),
+                credentials: Arc::new(ShardCredentials::default()),
+                clock: clock.clone(),
+                spawner,
+                pool: PoolSettings::default(),
+            });
+            let asked = Asked { router, map: schema.map().as_str(), settings, clock };
+            match question.aggregates.is_empty() {
+                true => asked.rows(question).await,
+                false => asked.aggregates(question).await,
+            }
+        })
     }
 }
 

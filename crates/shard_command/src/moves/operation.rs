@@ -10,6 +10,7 @@ use super::outcome::{MoveOutcome, Planned};
 use super::request::PlanRequest;
 use crate::run::OperationError;
 use base::{Clock, Random};
+use futures_util::future::LocalBoxFuture;
 use shard_map::{Catalog, Change, Name};
 use shard_mover::{
     CheckSink, Move, MoveError, MoveId, MoveState, Mover, Plan, PlanSettings, ProgressSink, Refusal,
@@ -61,26 +62,32 @@ pub struct Sinks<'a> {
 
 impl MoveOperation {
     /// Does it.
-    pub async fn run(&self, run: &MoveRun, sinks: Sinks<'_>) -> Result<MoveOutcome, OperationError> {
-        match self {
-            MoveOperation::Plan(request, settings) => plan(run, request, *settings).await,
-            MoveOperation::Apply { plan, delete_sources } => {
-                apply(run, plan.as_deref(), *delete_sources, sinks.moves).await
+    pub fn run<'a>(
+        &'a self,
+        run: &'a MoveRun,
+        sinks: Sinks<'a>,
+    ) -> LocalBoxFuture<'a, Result<MoveOutcome, OperationError>> {
+        Box::pin(async move {
+            match self {
+                MoveOperation::Plan(request, settings) => plan(run, request, *settings).await,
+                MoveOperation::Apply { plan, delete_sources } => {
+                    apply(run, plan.as_deref(), *delete_sources, sinks.moves).await
+                }
+                MoveOperation::Undo(ids) => undo(run, ids, sinks.moves).await,
+                MoveOperation::Verify(rules) => {
+                    Ok(MoveOutcome::Checked(run.mover.check_integrity(rules, sinks.checks).await?))
+                }
+                MoveOperation::Repair(rules) => {
+                    let found = run.mover.check_integrity(rules, sinks.checks).await?;
+                    let plan = plan_repair(&found);
+                    let done = match run.is_dry || found.is_of_old_map {
+                        true => None,
+                        false => Some(run.mover.repair(&plan).await?),
+                    };
+                    Ok(MoveOutcome::Repaired { found, plan, done })
+                }
             }
-            MoveOperation::Undo(ids) => undo(run, ids, sinks.moves).await,
-            MoveOperation::Verify(rules) => {
-                Ok(MoveOutcome::Checked(run.mover.check_integrity(rules, sinks.checks).await?))
-            }
-            MoveOperation::Repair(rules) => {
-                let found = run.mover.check_integrity(rules, sinks.checks).await?;
-                let plan = plan_repair(&found);
-                let done = match run.is_dry || found.is_of_old_map {
-                    true => None,
-                    false => Some(run.mover.repair(&plan).await?),
-                };
-                Ok(MoveOutcome::Repaired { found, plan, done })
-            }
-        }
+        })
     }
 }
 
@@ -236,18 +243,20 @@ async fn undo(run: &MoveRun, ids: &[MoveId], sink: &ProgressSink) -> Result<Move
 }
 
 /// These moves as they are, or all; beside a home whose schema need not be known.
-pub async fn status(
+pub fn status<'a>(
     records: Arc<dyn Records>,
     outside: (Arc<dyn Clock>, Arc<dyn Random>),
-    ids: &[MoveId],
-) -> Result<MoveOutcome, OperationError> {
-    let mut moves = moves_beside(records.clone(), outside.clone()).await?;
-    let unreached = unreached_beside(records, outside).await?;
-    if let Some(id) = ids.iter().find(|id| moves.iter().all(|of| of.id != **id)) {
-        return Err(OperationError::NoMove(id.to_string()));
-    }
-    moves.retain(|of| ids.is_empty() || ids.contains(&of.id));
-    Ok(MoveOutcome::Status { moves, unreached })
+    ids: &'a [MoveId],
+) -> LocalBoxFuture<'a, Result<MoveOutcome, OperationError>> {
+    Box::pin(async move {
+        let mut moves = moves_beside(records.clone(), outside.clone()).await?;
+        let unreached = unreached_beside(records, outside).await?;
+        if let Some(id) = ids.iter().find(|id| moves.iter().all(|of| of.id != **id)) {
+            return Err(OperationError::NoMove(id.to_string()));
+        }
+        moves.retain(|of| ids.is_empty() || ids.contains(&of.id));
+        Ok(MoveOutcome::Status { moves, unreached })
+    })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use super::answer::{Answer, answer};
 use super::request::wanted;
+use base::BoxFuture;
 use base::{Clock, Spawner};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -54,19 +55,21 @@ struct Served {
 }
 
 /// Serves a home's map for as long as it is polled; fails if the home can't be read at the start.
-pub async fn serve_map(
+pub fn serve_map<'a>(
     home: CatalogHome,
     listening: Listening,
     clock: Arc<dyn Clock>,
     spawner: Arc<dyn Spawner>,
-) -> Result<Infallible, HomeError> {
-    let (sender, newest) = watch::channel(Arc::new(home.load().await?));
-    let (waiters, is_loopback) = (Semaphore::new(WAITERS_MAX), listening.is_loopback);
-    let served = Arc::new(Served { newest, waiters, clock: clock.clone(), is_loopback });
-    tokio::select! {
-        never = follow(home, sender, clock) => match never {},
-        never = accept(listening.listener, served, spawner) => match never {},
-    }
+) -> BoxFuture<'a, Result<Infallible, HomeError>> {
+    Box::pin(async move {
+        let (sender, newest) = watch::channel(Arc::new(home.load().await?));
+        let (waiters, is_loopback) = (Semaphore::new(WAITERS_MAX), listening.is_loopback);
+        let served = Arc::new(Served { newest, waiters, clock: clock.clone(), is_loopback });
+        tokio::select! {
+            never = follow(home, sender, clock) => match never {},
+            never = accept(listening.listener, served, spawner) => match never {},
+        }
+    })
 }
 
 /// Reads the home again and again. A home that fails is tried again; what was read last stays.

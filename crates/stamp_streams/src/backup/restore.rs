@@ -16,6 +16,7 @@ use crate::metadata::wire::LifeEntry;
 use crate::settings::Breach;
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
+use base::BoxFuture;
 use stamp::{
     BackedUp, Backup, BackupName, Change, ExtentPlace, Found, Generation, Incarnation, Owner, OwnerEpoch,
     PartHeader, RangeDocument, RangeId, RestoreStart, Revision, SealWalk, StampLife, WalkStep, apply_changes,
@@ -78,58 +79,62 @@ pub async fn restore(
 /// # Errors
 ///
 /// As of [`restore`].
-pub async fn restore_in_steps(
-    surroundings: &Surroundings,
+pub fn restore_in_steps<'a>(
+    surroundings: &'a Surroundings,
     all_stopped: bool,
     silent_for: Duration,
-    note: &(dyn Fn(RestoreStep) + Sync),
-) -> Result<RestoreReport, StampError> {
-    let settings = &surroundings.settings;
-    refuse_if_there(surroundings).await?;
-    if let RestoreStart::Wait(wait) =
-        choose_restore_start(all_stopped, silent_for, settings.ttl, settings.margin)
-    {
-        note(RestoreStep::Waits(wait));
-        surroundings.clock.sleep(wait).await;
+    note: &'a (dyn Fn(RestoreStep) + Sync),
+) -> BoxFuture<'a, Result<RestoreReport, StampError>> {
+    Box::pin(async move {
+        let settings = &surroundings.settings;
         refuse_if_there(surroundings).await?;
-    }
-    let (backup, revision) = read_backups(surroundings).await?;
-    note(RestoreStep::HasBackup(revision));
-    let mut first_objects = first_objects(surroundings).await?;
-    note(RestoreStep::HasExtents(first_objects.len()));
-    if settings.planted.has(Breach::NoRollForward) {
-        first_objects.clear();
-    }
-    let keeps_generation = settings.planted.has(Breach::RestoreSameGeneration);
-    let drawn = Generation(surroundings.draw_wide());
-    let generation = if keeps_generation { backup.life.generation } else { drawn };
-    let restorer = surroundings.draw_incarnation();
-    let restored = choose_restore(&backup, &first_objects, generation, restorer)?;
-    let metadata = Metadata::new(surroundings.clone(), restored.life);
-    put_collection(surroundings, &metadata, generation, None, false).await?;
-    let (ranges, mut extents, mut epochs) = (restored.documents.len(), 0, BTreeMap::new());
-    for document in restored.documents {
-        extents += document.extents().len();
-        let mut sealed = seal_document(surroundings, restored.life, &document, restorer).await?;
-        // Only what is in force is backed up: its owner's first part waits for that.
-        sealed.needs_backup = true;
-        if keeps_generation && let Some(kept) = backup.documents.get(&sealed.range) {
-            sealed.own = kept.own;
+        if let RestoreStart::Wait(wait) =
+            choose_restore_start(all_stopped, silent_for, settings.ttl, settings.margin)
+        {
+            note(RestoreStep::Waits(wait));
+            surroundings.clock.sleep(wait).await;
+            refuse_if_there(surroundings).await?;
         }
-        epochs.insert(sealed.range, sealed.own.epoch);
-        put_range(surroundings, &metadata, generation, sealed).await?;
-        note(RestoreStep::HasRanges(epochs.len(), ranges));
-    }
-    let backed_up: usize = backup.documents.values().map(|document| document.extents().len()).sum();
-    let younger_extents = extents.saturating_sub(backed_up);
-    put_collection(surroundings, &metadata, generation, Some(false), true).await?;
-    put_life(surroundings, LifeEntry { generation, restores: restored.restores }).await?;
-    // Without it the process that serves makes one, before it relies on it and before anything is deleted.
-    if let Err(error) = back_up_generation(surroundings, &metadata, restored.life, restored.restores).await {
-        tracing::warn!(%error, "the restored documents are in force, and not backed up yet");
-    }
-    let (life, restores) = (restored.life, restored.restores);
-    Ok(RestoreReport { life, restores, backup: revision, epochs, extents, younger_extents })
+        let (backup, revision) = read_backups(surroundings).await?;
+        note(RestoreStep::HasBackup(revision));
+        let mut first_objects = first_objects(surroundings).await?;
+        note(RestoreStep::HasExtents(first_objects.len()));
+        if settings.planted.has(Breach::NoRollForward) {
+            first_objects.clear();
+        }
+        let keeps_generation = settings.planted.has(Breach::RestoreSameGeneration);
+        let drawn = Generation(surroundings.draw_wide());
+        let generation = if keeps_generation { backup.life.generation } else { drawn };
+        let restorer = surroundings.draw_incarnation();
+        let restored = choose_restore(&backup, &first_objects, generation, restorer)?;
+        let metadata = Metadata::new(surroundings.clone(), restored.life);
+        put_collection(surroundings, &metadata, generation, None, false).await?;
+        let (ranges, mut extents, mut epochs) = (restored.documents.len(), 0, BTreeMap::new());
+        for document in restored.documents {
+            extents += document.extents().len();
+            let mut sealed = seal_document(surroundings, restored.life, &document, restorer).await?;
+            // Only what is in force is backed up: its owner's first part waits for that.
+            sealed.needs_backup = true;
+            if keeps_generation && let Some(kept) = backup.documents.get(&sealed.range) {
+                sealed.own = kept.own;
+            }
+            epochs.insert(sealed.range, sealed.own.epoch);
+            put_range(surroundings, &metadata, generation, sealed).await?;
+            note(RestoreStep::HasRanges(epochs.len(), ranges));
+        }
+        let backed_up: usize = backup.documents.values().map(|document| document.extents().len()).sum();
+        let younger_extents = extents.saturating_sub(backed_up);
+        put_collection(surroundings, &metadata, generation, Some(false), true).await?;
+        put_life(surroundings, LifeEntry { generation, restores: restored.restores }).await?;
+        // Without it the process that serves makes one, before it relies on it and before anything is deleted.
+        if let Err(error) =
+            back_up_generation(surroundings, &metadata, restored.life, restored.restores).await
+        {
+            tracing::warn!(%error, "the restored documents are in force, and not backed up yet");
+        }
+        let (life, restores) = (restored.life, restored.restores);
+        Ok(RestoreReport { life, restores, backup: revision, epochs, extents, younger_extents })
+    })
 }
 
 async fn refuse_if_there(surroundings: &Surroundings) -> Result<(), StampError> {

@@ -11,6 +11,7 @@ use crate::migration::content::is_unfinished;
 use crate::snapshot::parts::SnapshotParts;
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
+use base::BoxFuture;
 use stamp::{
     ExtentName, Incarnation, Key, OwnEntry, RangeDocument, RangeId, Revision, StampLife, StoredError, Value,
 };
@@ -74,17 +75,19 @@ impl StampSnapshot {
     /// # Errors
     ///
     /// If the metadata store can't be reached, or what it has is damaged.
-    pub async fn read(surroundings: &Surroundings) -> Result<Option<Self>, StampError> {
-        let mut back_off = surroundings.back_off();
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match Self::try_to_read(surroundings).await {
-                Err(StampError::Stored(error)) => return Err(error.into()),
-                Err(_) if tries < TRIES_MAX => back_off.wait().await,
-                outcome => return outcome,
+    pub fn read<'a>(surroundings: &'a Surroundings) -> BoxFuture<'a, Result<Option<Self>, StampError>> {
+        Box::pin(async move {
+            let mut back_off = surroundings.back_off();
+            let mut tries = 0;
+            loop {
+                tries += 1;
+                match Self::try_to_read(surroundings).await {
+                    Err(StampError::Stored(error)) => return Err(error.into()),
+                    Err(_) if tries < TRIES_MAX => back_off.wait().await,
+                    outcome => return outcome,
+                }
             }
-        }
+        })
     }
 
     async fn try_to_read(surroundings: &Surroundings) -> Result<Option<Self>, StampError> {

@@ -84,8 +84,7 @@ async fn live(seed: u64, fault: Option<Fault>, is_control: bool) -> Result<Outco
         }
     };
     world.hosts.lock().iter().for_each(|host| host.gate.kill());
-    *world.objects.check.lock() = None;
-    world.hosts.lock().clear();
+    world.forget();
     ended?;
     let (ledger, counts) = (world.ledger.lock(), &world.counts);
     let of = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);

@@ -19,6 +19,7 @@ use crate::scan::ledger::Ledger;
 use crate::scan::run::{Keeper, Kept, run};
 use crate::scan::worker::{Book, Place, Scan, ScanRequest, Sink};
 use base::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -57,75 +58,80 @@ struct CopyState {
 }
 
 /// Copies a table, or goes on with a copy that was stopped.
-pub async fn copy(plan: &CopyPlan, environment: &mut ToolEnvironment<'_>) -> Result<Copied, ToolError> {
-    let (from, connections) = (&plan.from, plan.from.connections);
-    if from.place.url() == plan.to.url() && (plan.mapping.is_empty() || plan.mapping.sets_keys()) {
-        let what = "a table is not copied onto itself: a copy with other keys would read what it writes; give \
+pub fn copy<'a, 'e: 'a>(
+    plan: &'a CopyPlan,
+    environment: &'a mut ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<Copied, ToolError>> {
+    Box::pin(async move {
+        let (from, connections) = (&plan.from, plan.from.connections);
+        if from.place.url() == plan.to.url() && (plan.mapping.is_empty() || plan.mapping.sets_keys()) {
+            let what = "a table is not copied onto itself: a copy with other keys would read what it writes; give \
                     another table, or --set of properties only";
-        return Err(ToolError::refused(what));
-    }
-    // A dry run has none: it would end that of a copy that goes on.
-    let state = plan.state.as_ref().filter(|_| !plan.is_dry);
-    let state = state.map(|path| StateFile::new(environment.disk.clone(), path.clone(), plan.work()));
-    let mut kept: Option<CopyState> = None;
-    if let Some(state) = &state {
-        if plan.restarts {
-            state.remove().await?;
+            return Err(ToolError::refused(what));
         }
-        kept = state.read().await?;
-    }
-    from.place.checked(from.filter.as_deref(), 1, environment).await?;
-    let target = plan.to.client(&environment.surroundings, connections);
-    match (plan.creates_table && !plan.is_dry, plan.creates_table) {
-        (true, _) => {
-            target.create_if_absent().await?;
-        }
-        (false, false) => {
-            plan.to.checked(None, 1, environment).await?;
-        }
-        (false, true) => {}
-    }
-    let is_resumed = kept.is_some();
-    let sink = || Copier {
-        table: (!plan.is_dry).then(|| TableAccess::of(&target)),
-        source: from.place.url(),
-        mapping: plan.mapping.clone(),
-        on_conflict: plan.on_conflict,
-        is_resumed,
-        counts: Counts::default(),
-    };
-    let sinks: Vec<Copier> = (0..connections).map(|_| sink()).collect();
-    let ledger = kept.map_or_else(|| Ledger::new(from.range()), |kept| kept.ledger);
-    let request = ScanRequest {
-        url: from.place.url(),
-        filter: from.filter.clone(),
-        select: Vec::new(),
-        is_parallel: true,
-    };
-    let clock = environment.surroundings.clock.clone();
-    let scan = Scan::new(Book { ledger, output: None }, request, clock, environment.stop.clone());
-    let (scan, table) = (Arc::new(scan), from.place.client(&environment.surroundings, connections));
-    let mut keeper = StateKeeper { state: state.clone() };
-    let ran = run("copying", &scan, &table, sinks, environment, &mut keeper).await;
-    let read = scan.book.lock().await.ledger.rows;
-    match ran {
-        Ok(sinks) => {
-            if let Some(state) = &state {
+        // A dry run has none: it would end that of a copy that goes on.
+        let state = plan.state.as_ref().filter(|_| !plan.is_dry);
+        let state = state.map(|path| StateFile::new(environment.disk.clone(), path.clone(), plan.work()));
+        let mut kept: Option<CopyState> = None;
+        if let Some(state) = &state {
+            if plan.restarts {
                 state.remove().await?;
             }
-            let skipped = sinks.iter().map(|sink| sink.counts.skipped).sum();
-            Ok(Copied { read, skipped })
+            kept = state.read().await?;
         }
-        Err(error) if plan.is_dry => Err(error),
-        Err(error) => {
-            let to = plan.to.url();
-            let how = match &state {
-                Some(state) => format!("the same command goes on from {}", state.path()),
-                None => "without --state the same command begins anew".to_owned(),
-            };
-            Err(error.keeping(format!("{read} entities and perhaps some pages more are in {to}; {how}")))
+        from.place.checked(from.filter.as_deref(), 1, environment).await?;
+        let target = plan.to.client(&environment.surroundings, connections);
+        match (plan.creates_table && !plan.is_dry, plan.creates_table) {
+            (true, _) => {
+                target.create_if_absent().await?;
+            }
+            (false, false) => {
+                plan.to.checked(None, 1, environment).await?;
+            }
+            (false, true) => {}
         }
-    }
+        let is_resumed = kept.is_some();
+        let sink = || Copier {
+            table: (!plan.is_dry).then(|| TableAccess::of(&target)),
+            source: from.place.url(),
+            mapping: plan.mapping.clone(),
+            on_conflict: plan.on_conflict,
+            is_resumed,
+            counts: Counts::default(),
+        };
+        let sinks: Vec<Copier> = (0..connections).map(|_| sink()).collect();
+        let ledger = kept.map_or_else(|| Ledger::new(from.range()), |kept| kept.ledger);
+        let request = ScanRequest {
+            url: from.place.url(),
+            filter: from.filter.clone(),
+            select: Vec::new(),
+            is_parallel: true,
+        };
+        let clock = environment.surroundings.clock.clone();
+        let scan = Scan::new(Book { ledger, output: None }, request, clock, environment.stop.clone());
+        let (scan, table) = (Arc::new(scan), from.place.client(&environment.surroundings, connections));
+        let mut keeper = StateKeeper { state: state.clone() };
+        let ran = run("copying", &scan, &table, sinks, environment, &mut keeper).await;
+        let read = scan.book.lock().await.ledger.rows;
+        match ran {
+            Ok(sinks) => {
+                if let Some(state) = &state {
+                    state.remove().await?;
+                }
+                let skipped = sinks.iter().map(|sink| sink.counts.skipped).sum();
+                Ok(Copied { read, skipped })
+            }
+            Err(error) if plan.is_dry => Err(error),
+            Err(error) => {
+                let to = plan.to.url();
+                let how = match &state {
+                    Some(state) => format!("the same command goes on from {}", state.path()),
+                    None => "without --state the same command begins anew".to_owned(),
+                };
+                Err(error.keeping(format!("{read} entities and perhaps some pages more are in {to}; {how}")))
+            }
+        }
+    })
 }
 
 impl CopyPlan {

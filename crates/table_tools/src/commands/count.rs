@@ -6,15 +6,25 @@ use crate::error::ToolError;
 use crate::lines::row::Row;
 use crate::scan::worker::{Place, Sink};
 use base::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 
 /// Counts the selected entities.
-pub async fn count(selection: &Selection, environment: &mut ToolEnvironment<'_>) -> Result<u64, ToolError> {
-    let sinks: Vec<Nothing> = (0..selection.connections).map(|_| Nothing).collect();
-    let (_, rows) =
-        selection.scan("counting", &KEYS, sinks, environment).await.map_err(|(error, rows)| {
-            if rows == 0 { error } else { error.keeping(format!("{rows} entities were counted until then")) }
-        })?;
-    Ok(rows)
+pub fn count<'a, 'e: 'a>(
+    selection: &'a Selection,
+    environment: &'a mut ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<u64, ToolError>> {
+    Box::pin(async move {
+        let sinks: Vec<Nothing> = (0..selection.connections).map(|_| Nothing).collect();
+        let (_, rows) =
+            selection.scan("counting", &KEYS, sinks, environment).await.map_err(|(error, rows)| {
+                if rows == 0 {
+                    error
+                } else {
+                    error.keeping(format!("{rows} entities were counted until then"))
+                }
+            })?;
+        Ok(rows)
+    })
 }
 
 /// The ledger counts.

@@ -10,25 +10,30 @@ use crate::error::ToolError;
 use crate::lines::row::Row;
 use crate::scan::worker::{Place, Sink};
 use base::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 use storage_client::{ChangeKind, Error, GROUP_OPERATIONS_MAX, RawChange};
 
 /// Deletes the selected entities; how many. With a dry run, how many it would delete.
-pub async fn delete(
-    selection: &Selection,
+pub fn delete<'a, 'e: 'a>(
+    selection: &'a Selection,
     is_dry: bool,
-    environment: &mut ToolEnvironment<'_>,
-) -> Result<u64, ToolError> {
-    let table = selection.place.client(&environment.surroundings, selection.connections);
-    let access = || (!is_dry).then(|| TableAccess::of(&table));
-    let sinks: Vec<Deleter> = (0..selection.connections).map(|_| Deleter { table: access() }).collect();
-    let verb = if is_dry { "counting" } else { "deleting" };
-    let (_, rows) = selection.scan(verb, &KEYS, sinks, environment).await.map_err(|(error, rows)| {
-        if is_dry {
-            return error;
-        }
-        error.keeping(format!("about {rows} entities are deleted; the same command goes on with the others"))
-    })?;
-    Ok(rows)
+    environment: &'a mut ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<u64, ToolError>> {
+    Box::pin(async move {
+        let table = selection.place.client(&environment.surroundings, selection.connections);
+        let access = || (!is_dry).then(|| TableAccess::of(&table));
+        let sinks: Vec<Deleter> = (0..selection.connections).map(|_| Deleter { table: access() }).collect();
+        let verb = if is_dry { "counting" } else { "deleting" };
+        let (_, rows) = selection.scan(verb, &KEYS, sinks, environment).await.map_err(|(error, rows)| {
+            if is_dry {
+                return error;
+            }
+            error.keeping(format!(
+                "about {rows} entities are deleted; the same command goes on with the others"
+            ))
+        })?;
+        Ok(rows)
+    })
 }
 
 struct Deleter {

@@ -14,6 +14,7 @@ use crate::place::TablePlace;
 use crate::scan::key::Key;
 use crate::scan::worker::{Place, Sink};
 use base::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::fmt;
@@ -88,30 +89,32 @@ impl fmt::Display for Differences {
 }
 
 /// Compares the selected entities with those of another table.
-pub async fn diff(
-    selection: &Selection,
-    other: &TablePlace,
-    environment: &mut ToolEnvironment<'_>,
-) -> Result<Differences, ToolError> {
-    let table = other.checked(selection.filter.as_deref(), selection.connections, environment).await?;
-    let sink = || Comparer {
-        table: TableAccess::of(&table),
-        filter: selection.filter.clone(),
-        left: Side::new(selection.place.url()),
-        right: Side::new(other.url()),
-        range: None,
-        found: Differences::default(),
-    };
-    let sinks: Vec<Comparer> = (0..selection.connections).map(|_| sink()).collect();
-    let compared = selection.scan("comparing", &[], sinks, environment).await;
-    let (sinks, _) = compared.map_err(|(error, _)| error)?;
-    let mut all = Differences::default();
-    sinks.into_iter().for_each(|sink| all.merge(sink.found));
-    all.first.sort_by(|one, other| {
-        (&one.partition_key, &one.row_key).cmp(&(&other.partition_key, &other.row_key))
-    });
-    all.first.truncate(SHOWN_MAX);
-    Ok(all)
+pub fn diff<'a, 'e: 'a>(
+    selection: &'a Selection,
+    other: &'a TablePlace,
+    environment: &'a mut ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<Differences, ToolError>> {
+    Box::pin(async move {
+        let table = other.checked(selection.filter.as_deref(), selection.connections, environment).await?;
+        let sink = || Comparer {
+            table: TableAccess::of(&table),
+            filter: selection.filter.clone(),
+            left: Side::new(selection.place.url()),
+            right: Side::new(other.url()),
+            range: None,
+            found: Differences::default(),
+        };
+        let sinks: Vec<Comparer> = (0..selection.connections).map(|_| sink()).collect();
+        let compared = selection.scan("comparing", &[], sinks, environment).await;
+        let (sinks, _) = compared.map_err(|(error, _)| error)?;
+        let mut all = Differences::default();
+        sinks.into_iter().for_each(|sink| all.merge(sink.found));
+        all.first.sort_by(|one, other| {
+            (&one.partition_key, &one.row_key).cmp(&(&other.partition_key, &other.row_key))
+        });
+        all.first.truncate(SHOWN_MAX);
+        Ok(all)
+    })
 }
 
 /// A row of the second table that waits for its turn.

@@ -7,6 +7,7 @@ use super::KEYS;
 use crate::environment::{Progress, Rate, Rest, ToolEnvironment};
 use crate::error::ToolError;
 use crate::place::TablePlace;
+use futures_util::future::LocalBoxFuture;
 use std::time::Duration;
 use storage_client::{Continuation, MeasuredPage, Query, QueryStatistics, TableClient};
 
@@ -85,29 +86,34 @@ pub struct TableSize {
 }
 
 /// Runs a query and says what it cost.
-pub async fn explain(run: &QueryRun, environment: &mut ToolEnvironment<'_>) -> Result<QueryCost, ToolError> {
-    let table = run.place.client(&environment.surroundings, 1);
-    let mut cost = QueryCost { rows_read: Some(0), ..QueryCost::default() };
-    let clock = environment.surroundings.clock.clone();
-    let started_at = clock.monotonic();
-    let mut query = Query { filter: run.filter.clone(), select: run.select.clone(), ..Query::all() };
-    while cost.pages < run.pages_max && !cost.is_complete {
-        if environment.stop.is_set() {
-            return Err(ToolError::Stopped);
+pub fn explain<'a, 'e: 'a>(
+    run: &'a QueryRun,
+    environment: &'a mut ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<QueryCost, ToolError>> {
+    Box::pin(async move {
+        let table = run.place.client(&environment.surroundings, 1);
+        let mut cost = QueryCost { rows_read: Some(0), ..QueryCost::default() };
+        let clock = environment.surroundings.clock.clone();
+        let started_at = clock.monotonic();
+        let mut query = Query { filter: run.filter.clone(), select: run.select.clone(), ..Query::all() };
+        while cost.pages < run.pages_max && !cost.is_complete {
+            if environment.stop.is_set() {
+                return Err(ToolError::Stopped);
+            }
+            let wanted = run.top.map(|top| top.saturating_sub(cost.entities));
+            query.page_size_max = wanted.map(|wanted| wanted.clamp(1, PAGE_ROWS_MAX) as u32);
+            let asked_at = clock.monotonic();
+            let page = table.measured_page(&query).await?;
+            query.from = page.continuation.clone();
+            cost.add(page, clock.monotonic().saturating_sub(asked_at));
+            cost.is_complete = query.from.is_none() || run.top.is_some_and(|top| cost.entities >= top);
         }
-        let wanted = run.top.map(|top| top.saturating_sub(cost.entities));
-        query.page_size_max = wanted.map(|wanted| wanted.clamp(1, PAGE_ROWS_MAX) as u32);
-        let asked_at = clock.monotonic();
-        let page = table.measured_page(&query).await?;
-        query.from = page.continuation.clone();
-        cost.add(page, clock.monotonic().saturating_sub(asked_at));
-        cost.is_complete = query.from.is_none() || run.top.is_some_and(|top| cost.entities >= top);
-    }
-    cost.took = clock.monotonic().saturating_sub(started_at);
-    if run.counted_max > 0 {
-        cost.table = Some(table_size(&table, run.counted_max, environment).await?);
-    }
-    Ok(cost)
+        cost.took = clock.monotonic().saturating_sub(started_at);
+        if run.counted_max > 0 {
+            cost.table = Some(table_size(&table, run.counted_max, environment).await?);
+        }
+        Ok(cost)
+    })
 }
 
 impl QueryCost {

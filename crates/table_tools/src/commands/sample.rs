@@ -16,6 +16,7 @@ use crate::scan::worker::{Place, Sink};
 use base::BoxFuture;
 use base::checksum::crc64;
 use base::random::splitmix64;
+use futures_util::future::LocalBoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use storage_client::Entity;
@@ -51,11 +52,16 @@ pub struct Drawn {
 }
 
 /// Draws a sample.
-pub async fn sample(plan: &SamplePlan, environment: &mut ToolEnvironment<'_>) -> Result<Drawn, ToolError> {
-    match &plan.source {
-        SampleSource::Table(place, workers) => of_table(plan, place, *workers, environment).await,
-        SampleSource::File(path, format) => of_file(plan, path, *format, environment).await,
-    }
+pub fn sample<'a, 'e: 'a>(
+    plan: &'a SamplePlan,
+    environment: &'a mut ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<Drawn, ToolError>> {
+    Box::pin(async move {
+        match &plan.source {
+            SampleSource::Table(place, workers) => of_table(plan, place, *workers, environment).await,
+            SampleSource::File(path, format) => of_file(plan, path, *format, environment).await,
+        }
+    })
 }
 
 /// Decides by seed and content.

@@ -12,6 +12,7 @@ use crate::lines::row::Row;
 use crate::lines::token::EdmType;
 use crate::scan::worker::{Place, Sink};
 use base::BoxFuture;
+use futures_util::future::LocalBoxFuture;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -73,19 +74,21 @@ pub struct Beyond {
 }
 
 /// Reads the selected entities and tells what is in them.
-pub async fn schema(
-    selection: &Selection,
-    environment: &mut ToolEnvironment<'_>,
-) -> Result<Schema, ToolError> {
-    let sinks: Vec<Reader> = (0..selection.connections).map(|_| Reader::default()).collect();
-    let read = selection.scan("reading", &[], sinks, environment).await;
-    let (sinks, _) = read.map_err(|(error, _)| error)?;
-    let mut all = Reader::default();
-    sinks.into_iter().for_each(|sink| all.merge(sink));
-    for (partition, (size_bytes, entities)) in std::mem::take(&mut all.edges) {
-        all.schema.add_partition(size_bytes, entities, partition);
-    }
-    Ok(all.schema)
+pub fn schema<'a, 'e: 'a>(
+    selection: &'a Selection,
+    environment: &'a mut ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<Schema, ToolError>> {
+    Box::pin(async move {
+        let sinks: Vec<Reader> = (0..selection.connections).map(|_| Reader::default()).collect();
+        let read = selection.scan("reading", &[], sinks, environment).await;
+        let (sinks, _) = read.map_err(|(error, _)| error)?;
+        let mut all = Reader::default();
+        sinks.into_iter().for_each(|sink| all.merge(sink));
+        for (partition, (size_bytes, entities)) in std::mem::take(&mut all.edges) {
+            all.schema.add_partition(size_bytes, entities, partition);
+        }
+        Ok(all.schema)
+    })
 }
 
 /// What a worker has read.

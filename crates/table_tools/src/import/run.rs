@@ -11,6 +11,7 @@ use crate::error::ToolError;
 use crate::files::records::{Format, RecordFile, Window};
 use crate::files::state_file::StateFile;
 use crate::place::TablePlace;
+use futures_util::future::LocalBoxFuture;
 use futures_util::future::{Either, select};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
@@ -82,38 +83,43 @@ struct UnderWay {
 }
 
 /// Imports a file, or goes on with an import that was stopped.
-pub async fn import(plan: &ImportPlan, environment: &mut ToolEnvironment<'_>) -> Result<Imported, ToolError> {
-    let disk = environment.disk.clone();
-    let work =
-        format!("import of {} into {}, on conflict {:?}", plan.file, plan.place.url(), plan.on_conflict);
-    let state_file = StateFile::new(disk.clone(), format!("{}.state", plan.file), work);
-    if plan.is_dry {
-        return check(plan, environment).await;
-    }
-    if plan.restarts {
-        state_file.remove().await?;
-    }
-    let kept = state_file.read::<ImportState>().await?;
-    let start = kept.unwrap_or(ImportState { line: 1, ..ImportState::default() });
-    let mut compared = Compared::open(&*disk, &plan.file).await?;
-    let before = (start.checksum, start.compared_size);
-    if kept.is_some() && !compared.check(before, start.done_to, environment).await? {
-        let what = format!(
-            "{} is not the file that {} is about; give --restart to import it from its beginning",
-            plan.file,
-            state_file.path()
-        );
-        return Err(ToolError::Refused(what));
-    }
-    let file = RecordFile::open(&*disk, &plan.file, plan.format, (start.done_to, start.line)).await?;
-    let table = plan.place.client(&environment.surroundings, plan.connections);
-    if plan.creates_table {
-        table.create_if_absent().await?;
-    }
-    let mut import = Import::new(plan, (file, compared), state_file, start);
-    import.start_workers(&table, plan.connections, environment);
-    let ran = import.run(environment).await;
-    import.end(ran, plan).await
+pub fn import<'a, 'e: 'a>(
+    plan: &'a ImportPlan,
+    environment: &'a mut ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<Imported, ToolError>> {
+    Box::pin(async move {
+        let disk = environment.disk.clone();
+        let work =
+            format!("import of {} into {}, on conflict {:?}", plan.file, plan.place.url(), plan.on_conflict);
+        let state_file = StateFile::new(disk.clone(), format!("{}.state", plan.file), work);
+        if plan.is_dry {
+            return check(plan, environment).await;
+        }
+        if plan.restarts {
+            state_file.remove().await?;
+        }
+        let kept = state_file.read::<ImportState>().await?;
+        let start = kept.unwrap_or(ImportState { line: 1, ..ImportState::default() });
+        let mut compared = Compared::open(&*disk, &plan.file).await?;
+        let before = (start.checksum, start.compared_size);
+        if kept.is_some() && !compared.check(before, start.done_to, environment).await? {
+            let what = format!(
+                "{} is not the file that {} is about; give --restart to import it from its beginning",
+                plan.file,
+                state_file.path()
+            );
+            return Err(ToolError::Refused(what));
+        }
+        let file = RecordFile::open(&*disk, &plan.file, plan.format, (start.done_to, start.line)).await?;
+        let table = plan.place.client(&environment.surroundings, plan.connections);
+        if plan.creates_table {
+            table.create_if_absent().await?;
+        }
+        let mut import = Import::new(plan, (file, compared), state_file, start);
+        import.start_workers(&table, plan.connections, environment);
+        let ran = import.run(environment).await;
+        import.end(ran, plan).await
+    })
 }
 
 /// Reads the whole file.

@@ -9,6 +9,7 @@ use super::received::Received;
 use super::{Moved, QueuePlace, Taking, peeked, put_like};
 use crate::environment::ToolEnvironment;
 use crate::error::ToolError;
+use futures_util::future::LocalBoxFuture;
 use std::time::Duration;
 use storage_client::{Error, QueueClient, QueueMessage};
 
@@ -21,23 +22,25 @@ const COPIED_MAX: usize = 100_000;
 /// # Errors
 /// That of a request; that there are more than 100,000 messages without a bound given; that they come again
 /// faster than the others are reached, because their time is too short.
-pub async fn copy_messages(
-    from: &QueuePlace,
-    to: &QueuePlace,
+pub fn copy_messages<'a, 'e: 'a>(
+    from: &'a QueuePlace,
+    to: &'a QueuePlace,
     taking: Taking,
-    environment: &mut ToolEnvironment<'_>,
-) -> Result<u64, ToolError> {
-    let (source, target) = (from.client(&environment.surroundings), to.client(&environment.surroundings));
-    target.properties().await?;
-    if taking.is_dry {
-        return Ok(source.peek(peeked(taking)).await?.len() as u64);
-    }
-    let (mut moved, mut received) = (Moved::new("copying", environment), Received::default());
-    let copied = copy_all((&source, &target), taking, &mut moved, &mut received, environment).await;
-    let released = release(&source, &received, taking, environment).await;
-    copied?;
-    released.map_err(|error| moved.keep(error.into(), "are copied"))?;
-    Ok(moved.count)
+    environment: &'a mut ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<u64, ToolError>> {
+    Box::pin(async move {
+        let (source, target) = (from.client(&environment.surroundings), to.client(&environment.surroundings));
+        target.properties().await?;
+        if taking.is_dry {
+            return Ok(source.peek(peeked(taking)).await?.len() as u64);
+        }
+        let (mut moved, mut received) = (Moved::new("copying", environment), Received::default());
+        let copied = copy_all((&source, &target), taking, &mut moved, &mut received, environment).await;
+        let released = release(&source, &received, taking, environment).await;
+        copied?;
+        released.map_err(|error| moved.keep(error.into(), "are copied"))?;
+        Ok(moved.count)
+    })
 }
 
 async fn copy_all(

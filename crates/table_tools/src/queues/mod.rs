@@ -13,6 +13,7 @@ use crate::files::folder_of;
 use crate::files::output::Output;
 use base::date_time::date_time_text;
 use base::{Disk, OpenMode};
+use futures_util::future::LocalBoxFuture;
 use serde_json::json;
 use std::time::Duration;
 use storage_client::{
@@ -65,45 +66,49 @@ pub fn message_line(message: &QueueMessage) -> String {
 }
 
 /// The messages at the queue's head, of which there are 32 at most; nothing is changed.
-pub async fn peek(
-    place: &QueuePlace,
+pub fn peek<'a, 'e: 'a>(
+    place: &'a QueuePlace,
     count: u32,
-    environment: &ToolEnvironment<'_>,
-) -> Result<Vec<QueueMessage>, ToolError> {
-    let queue = place.client(&environment.surroundings);
-    Ok(queue.peek(count.min(MESSAGES_PER_REQUEST)).await?)
+    environment: &'a ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<Vec<QueueMessage>, ToolError>> {
+    Box::pin(async move {
+        let queue = place.client(&environment.surroundings);
+        Ok(queue.peek(count.min(MESSAGES_PER_REQUEST)).await?)
+    })
 }
 
 /// Moves messages to the end of a file, a line each; how many.
-pub async fn drain(
-    place: &QueuePlace,
-    file: &str,
+pub fn drain<'a, 'e: 'a>(
+    place: &'a QueuePlace,
+    file: &'a str,
     taking: Taking,
-    environment: &mut ToolEnvironment<'_>,
-) -> Result<u64, ToolError> {
-    let queue = place.client(&environment.surroundings);
-    if taking.is_dry {
-        return Ok(queue.peek(peeked(taking)).await?.len() as u64);
-    }
-    // Before anything is received: that there is such a queue, and such a file.
-    queue.properties().await?;
-    let mut output = open_end(&*environment.disk, file).await?;
-    let mut moved = Moved::new("draining", environment);
-    loop {
-        let messages = moved.next(&queue, taking, environment).await?;
-        if messages.is_empty() {
-            return Ok(moved.count);
+    environment: &'a mut ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<u64, ToolError>> {
+    Box::pin(async move {
+        let queue = place.client(&environment.surroundings);
+        if taking.is_dry {
+            return Ok(queue.peek(peeked(taking)).await?.len() as u64);
         }
-        let lines: String = messages.iter().map(message_line).collect();
-        if let Err(error) = output.append(lines.into_bytes()).await {
-            output.cut().await?;
-            return Err(moved.keep(error, &format!("are in {file}; the others are in the queue yet")));
+        // Before anything is received: that there is such a queue, and such a file.
+        queue.properties().await?;
+        let mut output = open_end(&*environment.disk, file).await?;
+        let mut moved = Moved::new("draining", environment);
+        loop {
+            let messages = moved.next(&queue, taking, environment).await?;
+            if messages.is_empty() {
+                return Ok(moved.count);
+            }
+            let lines: String = messages.iter().map(message_line).collect();
+            if let Err(error) = output.append(lines.into_bytes()).await {
+                output.cut().await?;
+                return Err(moved.keep(error, &format!("are in {file}; the others are in the queue yet")));
+            }
+            output.sync().await?;
+            for message in &messages {
+                moved.delete(&queue, message, file).await?;
+            }
         }
-        output.sync().await?;
-        for message in &messages {
-            moved.delete(&queue, message, file).await?;
-        }
-    }
+    })
 }
 
 /// A file to append whole lines to, which is made unless it is there.
@@ -131,32 +136,34 @@ async fn open_end(disk: &dyn Disk, file: &str) -> Result<Output, ToolError> {
 
 /// Moves messages from one queue, such as that of poison messages, to another; how many. Each is as new
 /// there: its count of deliveries begins anew, and it lives as long as it had left.
-pub async fn requeue(
-    from: &QueuePlace,
-    to: &QueuePlace,
+pub fn requeue<'a, 'e: 'a>(
+    from: &'a QueuePlace,
+    to: &'a QueuePlace,
     taking: Taking,
-    environment: &mut ToolEnvironment<'_>,
-) -> Result<u64, ToolError> {
-    let (source, target) = (from.client(&environment.surroundings), to.client(&environment.surroundings));
-    target.properties().await?;
-    if taking.is_dry {
-        return Ok(source.peek(peeked(taking)).await?.len() as u64);
-    }
-    let mut moved = Moved::new("requeuing", environment);
-    loop {
-        let messages = moved.next(&source, taking, environment).await?;
-        if messages.is_empty() {
-            return Ok(moved.count);
+    environment: &'a mut ToolEnvironment<'e>,
+) -> LocalBoxFuture<'a, Result<u64, ToolError>> {
+    Box::pin(async move {
+        let (source, target) = (from.client(&environment.surroundings), to.client(&environment.surroundings));
+        target.properties().await?;
+        if taking.is_dry {
+            return Ok(source.peek(peeked(taking)).await?.len() as u64);
         }
-        for message in &messages {
-            let how = put_like(message, environment);
-            if let Err(error) = target.put(&message.text, how).await {
-                let rest = format!("are in {}; one more may be", to.queue);
-                return Err(moved.keep(error.into(), &rest));
+        let mut moved = Moved::new("requeuing", environment);
+        loop {
+            let messages = moved.next(&source, taking, environment).await?;
+            if messages.is_empty() {
+                return Ok(moved.count);
             }
-            moved.delete(&source, message, &to.queue).await?;
+            for message in &messages {
+                let how = put_like(message, environment);
+                if let Err(error) = target.put(&message.text, how).await {
+                    let rest = format!("are in {}; one more may be", to.queue);
+                    return Err(moved.keep(error.into(), &rest));
+                }
+                moved.delete(&source, message, &to.queue).await?;
+            }
         }
-    }
+    })
 }
 
 fn peeked(taking: Taking) -> u32 {

@@ -19,8 +19,6 @@ pub(crate) const LOG_VARIABLE: &str = "XTASK_COMPILER_LOG";
 
 /// The standing budget of the project, in seconds of processor time.
 const CPU_SECONDS_MAX: f64 = 240.0;
-/// Packages that are listed.
-const LISTED_COUNT: usize = 10;
 /// Linux counts the time of processes in so many ticks a second, on every machine (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -29,6 +27,9 @@ pub(crate) struct ColdBuildArguments {
     /// Builds; the figure is the median.
     #[arg(long, default_value_t = 1)]
     rounds: usize,
+    /// Packages that are listed, those that cost most.
+    #[arg(long, default_value_t = 10)]
+    listed: usize,
     /// Fail if the figure is above so many seconds of processor time.
     #[arg(long)]
     cpu_seconds_max: Option<f64>,
@@ -62,7 +63,7 @@ pub(crate) fn run(arguments: &ColdBuildArguments) -> Outcome<()> {
             started_at.elapsed().as_secs_f64(),
             std::thread::available_parallelism()?,
         );
-        print_packages(&log, cpu_seconds)?;
+        print_packages(&log, cpu_seconds, arguments.listed)?;
         totals.push(cpu_seconds);
     }
     let cpu_seconds = super::median(&totals);
@@ -73,7 +74,7 @@ pub(crate) fn run(arguments: &ColdBuildArguments) -> Outcome<()> {
     }
 }
 
-fn print_packages(log: &Path, whole_seconds: f64) -> Outcome<()> {
+fn print_packages(log: &Path, whole_seconds: f64, listed_count: usize) -> Outcome<()> {
     let mut seconds_of: BTreeMap<String, f64> = BTreeMap::new();
     for line in std::fs::read_to_string(log)?.lines() {
         let (seconds, package) = line.split_once(' ').ok_or("a line of the compilers' times is not whole")?;
@@ -82,11 +83,11 @@ fn print_packages(log: &Path, whole_seconds: f64) -> Outcome<()> {
     let compiled_seconds: f64 = seconds_of.values().sum();
     let mut sorted: Vec<_> = seconds_of.into_iter().collect();
     sorted.sort_by(|one, other| other.1.total_cmp(&one.1));
-    println!("{} packages; the {LISTED_COUNT} that cost most:", sorted.len());
-    for (package, seconds) in sorted.iter().take(LISTED_COUNT) {
+    println!("{} packages; the {listed_count} that cost most:", sorted.len());
+    for (package, seconds) in sorted.iter().take(listed_count) {
         println!("{seconds:>8.1} s  {package}");
     }
-    let rest: f64 = sorted.iter().skip(LISTED_COUNT).map(|(_, seconds)| seconds).sum();
+    let rest: f64 = sorted.iter().skip(listed_count).map(|(_, seconds)| seconds).sum();
     println!("{rest:>8.1} s  all others");
     println!("{:>8.1} s  cargo, build scripts and what these compile", whole_seconds - compiled_seconds);
     Ok(())

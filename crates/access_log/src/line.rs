@@ -8,7 +8,7 @@ use std::io::Write;
 use std::time::Duration;
 
 /// Appends the object of a request.
-pub(super) fn put(out: &mut Vec<u8>, access: &Access<'_>) {
+pub(crate) fn put(out: &mut Vec<u8>, access: &Access<'_>) {
     let Access { at, request, target, outcome, phases } = access;
     out.extend_from_slice(b"{\"time\":\"");
     out.extend_from_slice(DateTimeText::new(*at).as_bytes());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Where lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AccessTarget {
+pub enum AccessTarget {
     /// Appended to this file.
     File(PathBuf),
     /// Standard output.
@@ -15,13 +15,13 @@ pub(crate) enum AccessTarget {
 
 /// What is logged of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AccessSettings {
+pub struct AccessSettings {
     /// Where lines go; `None`: nowhere.
-    pub(crate) target: Option<AccessTarget>,
+    pub target: Option<AccessTarget>,
     /// Bytes after which a file is put aside; 0: never.
-    pub(crate) file_size_bytes_max: u64,
+    pub file_size_bytes_max: u64,
     /// Requests that take so long are slow; `None`: none are.
-    pub(crate) slow_from: Option<Duration>,
+    pub slow_from: Option<Duration>,
 }
 
 impl fmt::Display for AccessTarget {

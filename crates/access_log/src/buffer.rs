@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 use std::time::Duration;
 
 /// Bytes of lines that wait at most: some thousands.
-pub(super) const BUFFER_SIZE_BYTES_MAX: usize = 1 << 20;
+pub(crate) const BUFFER_SIZE_BYTES_MAX: usize = 1 << 20;
 /// With so many they are written at once.
 const FULL_SIZE_BYTES: usize = BUFFER_SIZE_BYTES_MAX / 4;
 
@@ -27,43 +27,43 @@ static LOST: Family = Family::counter(
 
 /// Lines that wait.
 #[derive(Debug)]
-pub(super) struct LineBuffer {
+pub(crate) struct LineBuffer {
     waiting: Mutex<Waiting>,
     /// Notified when there is much to write, and at the end.
     filled: Condvar,
-    pub(super) counts: LineCounts,
+    pub(crate) counts: LineCounts,
 }
 
 /// Lines that were written and lost.
 #[derive(Debug)]
-pub(super) struct LineCounts {
-    pub(super) written: Counter,
-    pub(super) lost: Counter,
+pub(crate) struct LineCounts {
+    pub(crate) written: Counter,
+    pub(crate) lost: Counter,
 }
 
 impl LineCounts {
     /// Of a log that begins, or is off.
-    pub(super) fn new(metrics: &Metrics) -> Self {
+    pub(crate) fn new(metrics: &Metrics) -> Self {
         LineCounts { written: metrics.counter(&WRITTEN, &[]), lost: metrics.counter(&LOST, &[]) }
     }
 }
 
 /// Whole lines.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
-    pub(super) bytes: Vec<u8>,
-    pub(super) lines: u64,
+pub(crate) struct Waiting {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) lines: u64,
     /// No others come.
-    pub(super) is_closed: bool,
+    pub(crate) is_closed: bool,
 }
 
 impl LineBuffer {
-    pub(super) fn new(counts: LineCounts) -> Self {
+    pub(crate) fn new(counts: LineCounts) -> Self {
         LineBuffer { waiting: Mutex::default(), filled: Condvar::new(), counts }
     }
 
     /// Adds a line, if there is a place for it.
-    pub(super) fn push(&self, line: &[u8]) {
+    pub(crate) fn push(&self, line: &[u8]) {
         let mut waiting = self.waiting.lock();
         let size_bytes = waiting.bytes.len() + line.len();
         if size_bytes > BUFFER_SIZE_BYTES_MAX {
@@ -80,7 +80,7 @@ impl LineBuffer {
     }
 
     /// Takes the lines that wait, once there are many or after a while, in exchange for memory that is empty.
-    pub(super) fn take(&self, memory: Vec<u8>, wait_max: Duration) -> Waiting {
+    pub(crate) fn take(&self, memory: Vec<u8>, wait_max: Duration) -> Waiting {
         let mut waiting = self.waiting.lock();
         if waiting.bytes.len() < FULL_SIZE_BYTES && !waiting.is_closed {
             self.filled.wait_for(&mut waiting, wait_max);
@@ -90,7 +90,7 @@ impl LineBuffer {
     }
 
     /// No others come.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.waiting.lock().is_closed = true;
         self.filled.notify_one();
     }

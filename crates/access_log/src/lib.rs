@@ -11,8 +11,8 @@ mod settings;
 mod slow;
 mod writer;
 
-pub(crate) use settings::{AccessSettings, AccessTarget};
-pub(crate) use slow::SlowRequests;
+pub use settings::{AccessSettings, AccessTarget};
+pub use slow::SlowRequests;
 
 use base::Metrics;
 use buffer::{LineBuffer, LineCounts};
@@ -23,12 +23,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use writer::WriterThread;
 
+/// Says something to whoever runs the server: that the file can't be written, or can again.
+pub type Announce = fn(&str);
+
 /// Bytes that a line begins with in memory; most are shorter.
 const LINE_SIZE_BYTES: usize = 1 << 10;
 
 /// Both logs of a server that runs.
 #[derive(Debug)]
-pub(crate) struct AccessLogs {
+pub struct AccessLogs {
     recorder: Arc<Recorder>,
     writer: Option<WriterThread>,
 }
@@ -46,7 +49,7 @@ thread_local! {
 }
 
 /// Whether the file that lines go to can be written; it is made unless it is there.
-pub(crate) fn check(settings: &AccessSettings) -> io::Result<()> {
+pub fn check(settings: &AccessSettings) -> io::Result<()> {
     match &settings.target {
         Some(AccessTarget::File(path)) => writer::check(path),
         _ => Ok(()),
@@ -55,11 +58,11 @@ pub(crate) fn check(settings: &AccessSettings) -> io::Result<()> {
 
 impl AccessLogs {
     /// Starts the thread that writes, if lines go anywhere. An error says that there is no thread to be had.
-    pub(crate) fn start(settings: &AccessSettings, metrics: &Metrics) -> io::Result<Self> {
+    pub fn start(settings: &AccessSettings, metrics: &Metrics, announce: Announce) -> io::Result<Self> {
         let counts = LineCounts::new(metrics);
         let started = settings.target.clone().map(|target| {
             let buffer = Arc::new(LineBuffer::new(counts));
-            let writer = WriterThread::start(buffer.clone(), target, settings.file_size_bytes_max)?;
+            let writer = WriterThread::start(buffer.clone(), target, settings.file_size_bytes_max, announce)?;
             Ok::<_, io::Error>((buffer, writer))
         });
         let (buffer, writer) = started.transpose()?.unzip();
@@ -69,25 +72,25 @@ impl AccessLogs {
     }
 
     /// Who takes notes of requests; `None`: nobody wants to know.
-    pub(crate) fn recorder(&self) -> Option<Arc<dyn AccessLog>> {
+    pub fn recorder(&self) -> Option<Arc<dyn AccessLog>> {
         let is_wanted = self.recorder.buffer.is_some() || self.recorder.slow_from.is_some();
         is_wanted.then(|| self.recorder.clone() as Arc<dyn AccessLog>)
     }
 
     /// The slow requests of late.
-    pub(crate) fn slow(&self) -> Arc<SlowRequests> {
+    pub fn slow(&self) -> Arc<SlowRequests> {
         self.recorder.slow.clone()
     }
 
     /// Has the file opened again: somebody has moved it.
-    pub(crate) fn reopen(&self) {
+    pub fn reopen(&self) {
         if let Some(writer) = &self.writer {
             writer.reopen();
         }
     }
 
     /// Writes what is left, for a short time at most.
-    pub(crate) fn close(self) {
+    pub fn close(self) {
         if let Some(writer) = self.writer {
             writer.close();
         }

@@ -10,11 +10,11 @@ const SLOW_COUNT_MAX: usize = 128;
 
 /// The slow requests of late, the latest first.
 #[derive(Debug, Default)]
-pub(crate) struct SlowRequests(Mutex<VecDeque<String>>);
+pub struct SlowRequests(Mutex<VecDeque<String>>);
 
 impl SlowRequests {
     /// A request was slow; `line` is its line of the access log.
-    pub(super) fn note(&self, line: &[u8]) {
+    pub(crate) fn note(&self, line: &[u8]) {
         let line = String::from_utf8_lossy(line).into_owned();
         tracing::info!(target: "slow_requests", "{line}");
         let mut kept = self.0.lock();
@@ -23,7 +23,7 @@ impl SlowRequests {
     }
 
     /// Those that are kept, each an object of JSON.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    pub fn lines(&self) -> Vec<String> {
         self.0.lock().iter().cloned().collect()
     }
 }

@@ -4,9 +4,9 @@
 //! What always holds: a failure is one line of the log, and another one once it works again, with how many
 //! lines are lost; a file that is full holds whole lines only.
 
-use super::buffer::{LineBuffer, Waiting};
-use super::settings::AccessTarget;
-use crate::output::log::announce;
+use crate::Announce;
+use crate::buffer::{LineBuffer, Waiting};
+use crate::settings::AccessTarget;
 use rustix::fs::OFlags;
 use std::fs::{File, FileType};
 use std::io::{self, ErrorKind, Write};
@@ -28,7 +28,7 @@ const OWN_FILE_MODE: u32 = 0o600;
 
 /// The thread, from outside.
 #[derive(Debug)]
-pub(super) struct WriterThread {
+pub(crate) struct WriterThread {
     buffer: Arc<LineBuffer>,
     reopens: Arc<AtomicBool>,
     /// Disconnected when it has ended.
@@ -36,10 +36,15 @@ pub(super) struct WriterThread {
 }
 
 impl WriterThread {
-    pub(super) fn start(buffer: Arc<LineBuffer>, target: AccessTarget, size_max: u64) -> io::Result<Self> {
+    pub(crate) fn start(
+        buffer: Arc<LineBuffer>,
+        target: AccessTarget,
+        size_max: u64,
+        announce: Announce,
+    ) -> io::Result<Self> {
         let reopens = Arc::new(AtomicBool::new(false));
         let (sender, ended) = sync_channel(0);
-        let mut writer = Writer { target, size_max, file: None, lost: 0, has_failed: false, grows: false };
+        let mut writer = Writer::new(target, size_max, announce);
         let (lines, reopened) = (buffer.clone(), reopens.clone());
         let run = move || {
             let _sender = sender;
@@ -49,11 +54,11 @@ impl WriterThread {
         Ok(WriterThread { buffer, reopens, ended })
     }
 
-    pub(super) fn reopen(&self) {
+    pub(crate) fn reopen(&self) {
         self.reopens.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn close(self) {
+    pub(crate) fn close(self) {
         self.buffer.close();
         // A disk that does not answer holds up no end.
         let _ = self.ended.recv_timeout(CLOSE_FOR_MAX);
@@ -75,9 +80,14 @@ struct Writer {
     has_failed: bool,
     /// Whether the file could not be put aside the last time.
     grows: bool,
+    announce: Announce,
 }
 
 impl Writer {
+    fn new(target: AccessTarget, size_max: u64, announce: Announce) -> Self {
+        Writer { target, size_max, file: None, lost: 0, has_failed: false, grows: false, announce }
+    }
+
     fn run(&mut self, buffer: &LineBuffer, reopens: &AtomicBool) {
         let mut memory = Vec::new();
         loop {
@@ -141,7 +151,7 @@ impl Writer {
             Err(error) => {
                 if !std::mem::replace(&mut self.grows, true) {
                     let path = path.display();
-                    announce(&format!(
+                    (self.announce)(&format!(
                         "the access log {path} grows over its size, it can't be renamed: {error}"
                     ));
                 }
@@ -153,7 +163,7 @@ impl Writer {
         self.lost += lines;
         if !self.has_failed {
             self.has_failed = true;
-            announce(&format!(
+            (self.announce)(&format!(
                 "the access log ({}) can't be written, its lines are left out and counted until it can: {error}",
                 self.target
             ));
@@ -163,7 +173,10 @@ impl Writer {
     fn note_success(&mut self) {
         if std::mem::take(&mut self.has_failed) {
             let lost = std::mem::take(&mut self.lost);
-            announce(&format!("the access log ({}) is written again; {lost} lines are lost", self.target));
+            (self.announce)(&format!(
+                "the access log ({}) is written again; {lost} lines are lost",
+                self.target
+            ));
         }
     }
 }
@@ -189,7 +202,7 @@ fn open(path: &Path) -> io::Result<Opened> {
 }
 
 /// Whether lines can be written to the file, which is made unless it is there.
-pub(super) fn check(path: &Path) -> io::Result<()> {
+pub(crate) fn check(path: &Path) -> io::Result<()> {
     open(path).map(drop)
 }
 
@@ -220,11 +233,11 @@ fn put_aside(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access_log::buffer::LineCounts;
+    use crate::buffer::LineCounts;
 
     fn writer(path: &Path, size_max: u64) -> Writer {
         let target = AccessTarget::File(path.to_owned());
-        Writer { target, size_max, file: None, lost: 0, has_failed: false, grows: false }
+        Writer::new(target, size_max, |_| {})
     }
 
     fn text(path: &Path) -> String {
