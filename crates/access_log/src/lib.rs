@@ -4,6 +4,7 @@
 //! A worker formats a line into memory of its thread and copies it into a bounded buffer; a thread of its own
 //! writes what gathers there (`writer`). What always holds: requests never wait for the log: what the buffer
 //! has no place for, and what can't be written, is counted and left out.
+#![allow(clippy::disallowed_methods)] // A log is a file of the system: appended, renamed, a device or none.
 
 mod buffer;
 mod line;
@@ -11,7 +12,7 @@ mod settings;
 mod slow;
 mod writer;
 
-pub use settings::{AccessSettings, AccessTarget};
+pub use settings::{AccessSettings, AccessTarget, Announce};
 pub use slow::SlowRequests;
 
 use base::Metrics;
@@ -22,9 +23,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use writer::WriterThread;
-
-/// Says something to whoever runs the server: that the file can't be written, or can again.
-pub type Announce = fn(&str);
 
 /// Bytes that a line begins with in memory; most are shorter.
 const LINE_SIZE_BYTES: usize = 1 << 10;

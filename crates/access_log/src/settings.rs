@@ -4,6 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Says something to whoever runs the server: that the file can't be written, or can again.
+pub type Announce = fn(&str);
+
 /// Where lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessTarget {

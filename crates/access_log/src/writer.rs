@@ -4,9 +4,8 @@
 //! What always holds: a failure is one line of the log, and another one once it works again, with how many
 //! lines are lost; a file that is full holds whole lines only.
 
-use crate::Announce;
 use crate::buffer::{LineBuffer, Waiting};
-use crate::settings::AccessTarget;
+use crate::settings::{AccessTarget, Announce};
 use rustix::fs::OFlags;
 use std::fs::{File, FileType};
 use std::io::{self, ErrorKind, Write};

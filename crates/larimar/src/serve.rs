@@ -96,8 +96,7 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
     let guard_thread = env.spawner.start_thread("memory").map_err(ServeError::Runtime)?;
     guard_thread.spawn("memory", Box::pin(memory_guard(&configuration, &env, &partitions).run()));
     let services = services(&configuration, &env, &partitions);
-    let logs = AccessLogs::start(&configuration.process.access, &env.metrics, announce)
-        .map_err(ServeError::Runtime)?;
+    let logs = start_logs(&configuration, &env)?;
     let front_end = front_end(&configuration, services, &env, limits, &logs);
     let disk = env.disk.clone();
     readiness.note_serving(Layers { streams: streams.clone(), partitions: partitions.clone(), disk });
@@ -173,8 +172,7 @@ async fn serve_stamp(
     reload: Reload,
 ) -> Result<(), ServeError> {
     let Started { configuration, env, limits, readiness, admin } = started;
-    let logs = AccessLogs::start(&configuration.process.access, &env.metrics, announce)
-        .map_err(ServeError::Runtime)?;
+    let logs = start_logs(configuration, env)?;
     let admin_handles = handles(configuration, &reload, &logs);
     let process = Process {
         configuration,
@@ -253,6 +251,11 @@ async fn sized(configuration: &Configuration, env: &Environment) -> (StreamSetti
     let streams = streams.for_disk(env.disk.total_bytes().await.unwrap_or(u64::MAX / 2));
     let flush_size_bytes_max = streams.flush_size_bytes_max;
     (streams, partitions.with_flushes_of(flush_size_bytes_max))
+}
+
+fn start_logs(configuration: &Configuration, env: &Environment) -> Result<AccessLogs, ServeError> {
+    let logs = AccessLogs::start(&configuration.process.access, &env.metrics, announce);
+    logs.map_err(ServeError::Runtime)
 }
 
 /// Once the data folder is there, which it may lie in, and before there are requests.

@@ -86,6 +86,10 @@ impl Accounts {
     }
 }
 
+fn with_connections<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    [arguments, &["--connections", "connections"]].concat()
+}
+
 #[test]
 fn all_accounts_are_asked_and_a_failure_is_named() {
     let accounts = Accounts::start();
@@ -154,7 +158,6 @@ fn all_accounts_are_asked_and_a_failure_is_named() {
 #[test]
 fn a_range_of_tenants_moves_from_account_to_account() {
     let accounts = Accounts::start();
-    let with_connections = |arguments: &[&str]| [arguments, &["--connections", "connections"]].concat();
     let done = |arguments: &[&str]| accounts.done(&with_connections(arguments));
     accounts.done(&["map", "init", "notes.toml"]);
     done(&["map", "publish"]);
@@ -178,6 +181,6 @@ fn a_range_of_tenants_moves_from_account_to_account() {
     assert!(applied.contains("source-deleted"), "{applied}");
     done(&["verify"]);
     assert_eq!(counts(), [["one", "50", "1225"], ["two", "150", "18675"], ["(all)", "200", "19900"]]);
-    let status = done(&["status"]);
+    let status = accounts.done(&["status"]);
     assert!(status.contains("source-deleted"), "{status}");
 }

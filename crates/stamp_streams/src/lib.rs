@@ -13,6 +13,7 @@
 //! | `extents/` | append at a known end, seal, read, delete, list | a trait of stores of extents |
 //! | `range/` | documents changed by compare; ranges change hands | a trait of catalogs of streams |
 //! | `layer/` | a range's streams as the layers above use them | [`stream::StreamLayer`] |
+//! | `cache/` | blocks on a local disk, bounded, safe to lose | |
 //! | `collection/` | sweeps | |
 //! | `backup/` | first start, backups, restore | |
 //! | `migration/` | a data folder becomes a stamp, and a stamp a folder | |
@@ -29,6 +30,7 @@
 //! Absent: rows, requests of clients, which process takes which range.
 
 mod backup;
+mod cache;
 mod collection;
 mod error;
 mod extents;
@@ -46,6 +48,8 @@ pub use backup::back_up::{back_up_all, prune_backups};
 pub use backup::found::{FirstRange, found, is_founded};
 pub use backup::probe::probe;
 pub use backup::restore::{RestoreReport, RestoreStep, restore, restore_in_steps};
+pub use cache::block_cache::{BlockCache, CacheReading};
+pub use cache::index::CacheBounds;
 pub use collection::sweep::{Sweeper, Swept};
 pub use error::{AppendError, StampError};
 pub use extents::load::{ExtentReader, LoadedPart};

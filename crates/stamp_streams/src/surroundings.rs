@@ -4,6 +4,7 @@
 //! machine is suspended (`CLOCK_BOOTTIME`), and within a lease time it differs from those of other processes
 //! by less than the margin. The wall clock may jump.
 
+use crate::cache::block_cache::BlockCache;
 use crate::settings::{BACK_OFF_MAX, BACK_OFF_MIN, StampSettings, TRY_FOR};
 use crate::stores::key_values::KeyValues;
 use crate::stores::object_store::ObjectStore;
@@ -25,6 +26,8 @@ pub struct Surroundings {
     pub spawner: Arc<dyn Spawner>,
     /// All bytes.
     pub objects: Arc<dyn ObjectStore>,
+    /// Blocks that were read before, if any are kept.
+    pub cache: Option<Arc<BlockCache>>,
     /// All metadata.
     pub keys: Arc<dyn KeyValues>,
     /// What it is set to.

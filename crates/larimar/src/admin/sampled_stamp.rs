@@ -6,7 +6,7 @@ use base::metrics::Unit::{Bytes, Count, Seconds};
 use base::metrics::{Family, Kind, Metrics};
 use parking_lot::Mutex;
 use stamp_stores::{LATENCY_BOUNDS_US, RequestCounts, RequestKind, RequestReading};
-use stamp_streams::{Life, OwnedRange};
+use stamp_streams::{BlockCache, CacheReading, Life, OwnedRange};
 use std::sync::Arc;
 
 static SERVING: Family = Family::gauge(
@@ -50,6 +50,23 @@ static TOOK: Family = Family {
     bounds: &LATENCY_BOUNDS_US,
 };
 
+static CACHE_READS: Family = Family::counter(
+    "larimar_stamp_cache_reads_total",
+    Count,
+    &["outcome"],
+    "Reads of single blocks that the folder of --cache was asked for: hits, misses, and blocks in it that could not be \
+     read or were damaged. Those are misses, too.",
+);
+static CACHE_NOT_KEPT: Family = Family::counter(
+    "larimar_stamp_cache_not_kept_total",
+    Count,
+    &[],
+    "Blocks that were not kept there: its disk was slow, full or failed.",
+);
+static CACHE_SIZE: Family =
+    Family::gauge("larimar_stamp_cache_bytes", Bytes, &[], "Bytes that the folder of --cache has.");
+static CACHE_BLOCKS: Family = Family::gauge("larimar_stamp_cache_blocks", Count, &[], "Blocks that it has.");
+
 /// The kinds of requests to the object store; the others are etcd's.
 const OBJECT_KINDS: [RequestKind; 4] =
     [RequestKind::Create, RequestKind::Read, RequestKind::List, RequestKind::Delete];
@@ -58,14 +75,20 @@ const OBJECT_KINDS: [RequestKind; 4] =
 pub(crate) struct StampSource {
     pub(crate) objects: Arc<RequestCounts>,
     pub(crate) keys: Arc<RequestCounts>,
+    /// Blocks on its disk, if it keeps any.
+    pub(crate) cache: Option<Arc<BlockCache>>,
     /// What it serves, if it does.
     held: Mutex<Option<(Arc<OwnedRange>, Arc<Life>)>>,
 }
 
 impl StampSource {
     /// Of a process that serves nothing yet.
-    pub(crate) fn new(objects: Arc<RequestCounts>, keys: Arc<RequestCounts>) -> Arc<Self> {
-        Arc::new(StampSource { objects, keys, held: Mutex::default() })
+    pub(crate) fn new(
+        objects: Arc<RequestCounts>,
+        keys: Arc<RequestCounts>,
+        cache: Option<Arc<BlockCache>>,
+    ) -> Arc<Self> {
+        Arc::new(StampSource { objects, keys, cache, held: Mutex::default() })
     }
 
     /// From now on this is served, or nothing.
@@ -82,6 +105,8 @@ pub(super) fn sample(into: &Metrics, source: Option<&StampSource>) {
     into.gauge(&EPOCH, &[]).set(held.as_ref().map_or(0, |(range, _)| range.owner().epoch.0));
     into.gauge(&LEASE_LEFT, &[]).set_duration(held.map(|(_, life)| life.lease_left()).unwrap_or_default());
     into.gauge(&EXTENTS, &[]).set(document.map_or(0, |document| document.extents().len() as u64));
+    let cache = source.and_then(|source| source.cache.as_ref()).map(|cache| cache.reading());
+    sample_cache(into, &cache.unwrap_or_default());
     let Some(source) = source else {
         // The families are there all the same.
         return sample_kind(into, "object", RequestKind::Create, &RequestReading::default());
@@ -93,6 +118,16 @@ pub(super) fn sample(into: &Metrics, source: Option<&StampSource>) {
         };
         sample_kind(into, store, kind, &counts.reading(kind));
     }
+}
+
+fn sample_cache(into: &Metrics, reading: &CacheReading) {
+    let reads = [("hit", reading.hits), ("miss", reading.misses), ("damaged", reading.damaged)];
+    for (outcome, count) in reads {
+        into.counter(&CACHE_READS, &[outcome]).set(count);
+    }
+    into.counter(&CACHE_NOT_KEPT, &[]).set(reading.not_kept);
+    into.gauge(&CACHE_SIZE, &[]).set(reading.size_bytes);
+    into.gauge(&CACHE_BLOCKS, &[]).set(reading.blocks);
 }
 
 fn sample_kind(into: &Metrics, store: &str, kind: RequestKind, reading: &RequestReading) {
@@ -116,10 +151,10 @@ mod tests {
         let metrics = Metrics::default();
         sample(&metrics, None);
         let families = metrics.read().len();
-        let source = StampSource::new(Arc::default(), Arc::default());
+        let source = StampSource::new(Arc::default(), Arc::default(), None);
         sample(&metrics, Some(&source));
         let read = metrics.read();
-        assert_eq!((families, read.len()), (7, 7));
+        assert_eq!((families, read.len()), (11, 11));
         let requests = read.iter().find(|family| family.family.name == REQUESTS.name).unwrap();
         assert_eq!(requests.series.len(), 3 * RequestKind::ALL.len());
         let stores: Vec<&str> = requests.series.iter().map(|series| series.labels[0].as_str()).collect();

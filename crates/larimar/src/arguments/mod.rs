@@ -28,7 +28,7 @@ use crate::arguments::migrate_arguments::MigrateArguments;
 use crate::arguments::queue_arguments::QueueCommand;
 use crate::arguments::sas_arguments::SasArguments;
 use crate::arguments::shard_arguments::ShardCommand;
-use crate::arguments::stamp_arguments::StampArguments;
+use crate::arguments::stamp_arguments::{StampArguments, StampCacheArguments};
 use crate::arguments::stamp_command_arguments::StampCommand;
 use crate::arguments::stress_arguments::StressArguments;
 use crate::arguments::table_arguments::TableCommand;
@@ -270,6 +270,8 @@ pub(crate) struct ServeArguments {
     pub(crate) storage: StorageArguments,
     #[command(flatten, next_help_heading = "Stamp of several processes")]
     pub(crate) stamp: StampArguments,
+    #[command(flatten, next_help_heading = "Stamp of several processes")]
+    pub(crate) stamp_cache: StampCacheArguments,
     #[command(flatten, next_help_heading = "Addresses")]
     pub(crate) addresses: AddressArguments,
     #[command(flatten, next_help_heading = "Accounts")]

@@ -1,6 +1,8 @@
 //! What joins a process to a stamp, as typed.
 
+use crate::arguments::byte_size::parse_byte_size;
 use clap::Args;
+use std::path::PathBuf;
 
 /// A stamp, and where it is kept: of a process that joins it, and of commands that look at it.
 #[derive(Clone, Debug, Default, Args)]
@@ -42,6 +44,19 @@ pub(crate) struct StampArguments {
     /// number of seconds
     #[arg(long, value_name = "SECONDS", default_value = "10s", value_parser = parse_seconds)]
     pub(crate) lease: u64,
+}
+
+/// What a server of a stamp keeps near.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StampCacheArguments {
+    /// A folder of its own on a local disk for blocks that were read from the object store, so that they need
+    /// not be fetched again. It is made if it does not exist, and may be lost
+    #[arg(long, value_name = "DIR", requires = "stamp")]
+    pub(crate) cache: Option<PathBuf>,
+
+    /// Bytes that this folder may have; the oldest go first, and a GiB of its disk stays free
+    #[arg(long, value_name = "SIZE", default_value = "16GiB", value_parser = parse_byte_size)]
+    pub(crate) cache_size: u64,
 }
 
 /// The shortest and the longest lease, in seconds: a second less is what a process has of it.

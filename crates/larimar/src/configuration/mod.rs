@@ -207,6 +207,7 @@ impl Configuration {
         }
         .for_memory(partitions.memory_budget_size_bytes());
         let stamp = StampConfiguration::of(&arguments.stamp)?;
+        let stamp = stamp.map(|stamp| stamp.with_cache(&arguments.stamp_cache)).transpose()?;
         let partitions = match stamp {
             Some(_) => partitions.with_flushes_of(STAMP_FLUSH_SIZE_BYTES_MAX),
             None => partitions,

@@ -1,7 +1,8 @@
 //! What joins a process to a stamp, checked. Nothing is reached for here.
 
-use crate::arguments::stamp_arguments::StampArguments;
+use crate::arguments::stamp_arguments::{StampArguments, StampCacheArguments};
 use stamp_stores::{KeyValueSettings, ObjectStoreSettings};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Characters of a stamp's name, at most.
@@ -20,7 +21,19 @@ pub(crate) struct StampConfiguration {
     pub(crate) etcd_settings: KeyValueSettings,
     /// How long a process is taken to live after it was heard of last.
     pub(crate) lease: Duration,
+    /// What is kept on a local disk, if anything is: of a server.
+    pub(crate) cache: Option<CacheConfiguration>,
 }
+
+/// Blocks on a local disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CacheConfiguration {
+    pub(crate) folder: PathBuf,
+    pub(crate) size_bytes_max: u64,
+}
+
+/// The smallest cache: it goes in parts, of which some must be there.
+const CACHE_SIZE_BYTES_MIN: u64 = 512 << 20;
 
 /// Why a process can't join a stamp like this.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +42,8 @@ pub(crate) enum StampMistake {
     Name(String),
     #[error("--stamp needs {0}, too: {1}")]
     Missing(&'static str, &'static str),
+    #[error("--cache-size {0}: give at least {CACHE_SIZE_BYTES_MIN}, which is 512 MiB")]
+    CacheSize(u64),
 }
 
 impl StampConfiguration {
@@ -56,7 +71,20 @@ impl StampConfiguration {
             etcd: etcd.split(',').map(|url| url.trim().to_owned()).collect(),
             etcd_settings: KeyValueSettings { prefix: "larimar/".to_owned(), ..KeyValueSettings::default() },
             lease: Duration::from_secs(arguments.lease),
+            cache: None,
         }))
+    }
+
+    /// The same with a cache, if one is wanted.
+    pub(crate) fn with_cache(self, arguments: &StampCacheArguments) -> Result<Self, StampMistake> {
+        let Some(folder) = arguments.cache.clone() else { return Ok(self) };
+        let size_bytes_max = arguments.cache_size;
+        match size_bytes_max >= CACHE_SIZE_BYTES_MIN {
+            true => {
+                Ok(StampConfiguration { cache: Some(CacheConfiguration { folder, size_bytes_max }), ..self })
+            }
+            false => Err(StampMistake::CacheSize(size_bytes_max)),
+        }
     }
 }
 
@@ -88,6 +116,11 @@ mod tests {
         assert!(matches!(StampConfiguration::of(&without), Err(StampMistake::Missing("--store", _))));
         let without = StampArguments { etcd: None, ..arguments("prod") };
         assert!(matches!(StampConfiguration::of(&without), Err(StampMistake::Missing("--etcd", _))));
+        let cache = StampCacheArguments { cache: Some("near".into()), cache_size: 512 << 20 };
+        let with = stamp.clone().with_cache(&cache).unwrap();
+        assert_eq!(with.cache.unwrap().folder, PathBuf::from("near"));
+        let small = StampCacheArguments { cache_size: 1, ..cache };
+        assert_eq!(stamp.with_cache(&small), Err(StampMistake::CacheSize(1)));
         let none = StampArguments { stamp: None, ..arguments("prod") };
         assert_eq!(StampConfiguration::of(&none), Ok(None));
     }

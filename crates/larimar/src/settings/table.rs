@@ -70,7 +70,7 @@ const PLAIN: Setting = Setting {
 };
 
 /// All settings, in the order of the documentation.
-pub(crate) static SETTINGS: [Setting; 37] = [
+pub(crate) static SETTINGS: [Setting; 39] = [
     Setting {
         group: "Data",
         key: "data",
@@ -182,6 +182,28 @@ pub(crate) static SETTINGS: [Setting; 37] = [
         default: "10s",
         meaning: "how long a process of a stamp is taken to live after it was heard of last: another serves then. The \
                   same for all of its processes",
+        ..PLAIN
+    },
+    Setting {
+        group: "Stamp",
+        key: "cache",
+        flag: "--cache",
+        operand: "DIR",
+        kind: Kind::Path,
+        unset: "nothing is kept on a local disk",
+        example: "/var/cache/larimar",
+        meaning: "folder of its own for blocks that were read from the object store; made if missing, may be lost",
+        ..PLAIN
+    },
+    Setting {
+        group: "Stamp",
+        key: "cache_size",
+        flag: "--cache-size",
+        operand: "SIZE",
+        kind: Kind::Size { least: 0 },
+        unit: "bytes",
+        default: "16GiB",
+        meaning: "bytes that the cache's folder may have, at least 512 MiB; a GiB of its disk stays free",
         ..PLAIN
     },
     Setting {

@@ -1,6 +1,7 @@
 //! The stores of a stamp, opened, and what its driver is given.
 
 use crate::configuration::stamp::StampConfiguration;
+use crate::stamp::near_blocks::CacheFailure;
 use base::{BoxFuture, Clock, Environment, Ticks};
 use sha2::{Digest, Sha256};
 use stamp::{StampId, WindowBounds};
@@ -30,6 +31,8 @@ pub(crate) enum StampFailure {
     Open(#[from] OpenError),
     #[error("{0}")]
     Refused(String),
+    #[error(transparent)]
+    Cache(#[from] CacheFailure),
 }
 
 /// A clock whose monotonic time goes on while the machine is suspended, as leases need it.
@@ -90,6 +93,7 @@ impl Stores {
             random: env.random.clone(),
             spawner: env.spawner.clone(),
             objects: objects.store.clone(),
+            cache: None,
             keys: keys.store.clone(),
             settings: Arc::new(settings),
         };

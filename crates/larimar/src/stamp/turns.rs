@@ -5,11 +5,12 @@ use crate::configuration::stamp::StampConfiguration;
 use crate::over_ranges::{front_end_settings, stopped};
 use crate::serve_error::ServeError;
 use crate::service_manager;
+use crate::stamp::near_blocks::NearBlocks;
 use crate::stamp::process::Process;
 use crate::stamp::served_accounts::ServedAccounts;
 use crate::stamp::serving::{Ended, Lost, Served, serve_range};
 use crate::stamp::stand_by::{Held, StandBy, Waiting};
-use crate::stamp::stores::Stores;
+use crate::stamp::stores::{StampFailure, Stores};
 use base::BoxFuture;
 use front_end::{Limits, StandByFrontEnd};
 use futures_util::future::{Either, select};
@@ -32,9 +33,22 @@ pub(crate) async fn run(
     stamp: &StampConfiguration,
     say_started: impl FnOnce() -> Result<(), ServeError>,
 ) -> Result<(), ServeError> {
-    let stores = Stores::open(stamp, process.env).await?;
+    let mut stores = Stores::open(stamp, process.env).await?;
+    let near = match &stamp.cache {
+        Some(cache) => {
+            let memory = process.configuration.partitions.memory_budget_size_bytes();
+            Some(NearBlocks::open(cache, process.env, memory).await.map_err(StampFailure::from)?)
+        }
+        None => None,
+    };
+    let cache = near.as_ref().map(|near| near.cache.clone());
+    stores.surroundings.cache = cache.clone();
     let accounts = ServedAccounts::of(&process.configuration.accounts, &stores.surroundings);
-    process.readiness.note_stamp(StampSource::new(stores.objects.counts.clone(), stores.key_counts.clone()));
+    process.readiness.note_stamp(StampSource::new(
+        stores.objects.counts.clone(),
+        stores.key_counts.clone(),
+        cache.clone(),
+    ));
     let waiting = Arc::new(Waiting::default());
     waiting.note("it joins the stamp".to_owned());
     let stand_by =
@@ -46,6 +60,9 @@ pub(crate) async fn run(
     let life = stand_by.life.lock().take();
     if let Some(life) = life.filter(|life| life.holds()) {
         let _ = select(pin!(life.leave()), process.env.clock.sleep(LEAVE_FOR)).await;
+    }
+    if let Some(cache) = cache {
+        cache.close().await;
     }
     ended
 }

@@ -108,6 +108,7 @@ impl Stamp {
         let place = self.place();
         let mut words: Vec<&str> = vec!["serve"];
         words.extend(place.iter().map(String::as_str));
+        words.extend(["--cache", "near"]);
         words.extend(["--table-port", "0", "--queue-port", "0", "--blob-port", "0", "--admin-port", "none"]);
         let server = Server::start(&folder, &words, &[]);
         let tables = format!("{}/devstoreaccount1", server.ready("table").trim_end_matches('/'));

@@ -84,6 +84,7 @@ async fn a_real_bucket_keeps_the_rules() {
         random: Arc::new(SystemRandom::new()),
         spawner: Arc::new(TokioSpawner::current()),
         objects: opened.store.clone(),
+        cache: None,
         keys: Arc::new(crate::keys::HostKeys {
             store: Arc::new(crate::keys::SimKeys::new(stamp::StampId(1), false)),
             link: crate::calm_link(),

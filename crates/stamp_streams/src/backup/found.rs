@@ -120,8 +120,8 @@ pub(crate) async fn put_collection(
     put_once(surroundings, metadata, transaction).await
 }
 
-/// Sends what nobody else writes before a life is in force, under the condition that none is: a try that arrives
-/// late, when a range may have been split and its keys are gone, must not bring it back.
+/// Sends what nobody else writes before a life is in force, under the condition that none is: a try that
+/// arrives late, when a range may have been split and its keys are gone, must not bring it back.
 async fn put_once(
     surroundings: &Surroundings,
     metadata: &Metadata,

@@ -126,7 +126,8 @@ pub fn restore_in_steps<'a>(
         let younger_extents = extents.saturating_sub(backed_up);
         put_collection(surroundings, &metadata, generation, Some(false), true).await?;
         put_life(surroundings, LifeEntry { generation, restores: restored.restores }).await?;
-        // Without it the process that serves makes one, before it relies on it and before anything is deleted.
+        // Without it the process that serves makes one, before it relies on it and before anything is
+        // deleted.
         if let Err(error) =
             back_up_generation(surroundings, &metadata, restored.life, restored.restores).await
         {

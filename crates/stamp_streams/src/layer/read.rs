@@ -1,9 +1,10 @@
-//! Single blocks and runs of them, read by ranges of objects.
+//! Single blocks and runs of them, read by ranges of objects; single ones from the cache, if they are there.
 //!
 //! What always holds: a block is returned if its checksum, which is also over its place, is right; one that
 //! is not there is damage while the range is held, never an empty answer; a store that does not answer is
 //! asked for [`READ_FOR`], then the read fails as unavailable.
 
+use crate::cache::record::BlockKey;
 use crate::layer::held::{Held, of_stamp};
 use crate::range::range_stop::RangeStop;
 use crate::stores::store_error::StoreError;
@@ -24,10 +25,26 @@ const READ_TRY_FOR: Duration = Duration::from_secs(2);
 const PARTS_AT_ONCE_MAX: usize = 8;
 
 impl Held {
-    /// The payload of the block at `location`.
+    /// The payload of the block at `location`. Only such blocks are kept in the cache: runs are read ahead in
+    /// sizes that a store is good at, and most are those of compactions, whose input nobody reads again.
     pub(super) async fn read(&self, location: Location) -> Result<Bytes, StreamError> {
-        let blocks = self.read_in_part(&[location]).await?;
-        blocks.into_iter().next().ok_or(StreamError::NoExtent(location.extent))
+        let extent = self.ids.name(location.extent)?;
+        let key = BlockKey { life: self.range.stamp_life(), extent, offset: location.offset };
+        let cache = self.range.surroundings().cache.as_ref();
+        if let Some(cache) = cache
+            && let Some(block) = cache.get(&key).await
+            && let Ok(payload) = verify_block(&block, location)
+        {
+            return Ok(payload);
+        }
+        let (start, _) = self.part_at(extent, location.offset).await?;
+        let size = location.end().saturating_sub(location.offset);
+        let block = self.read_range(extent, start, location.offset, size).await?;
+        let payload = verify_block(&block, location)?;
+        if let Some(cache) = cache {
+            cache.offer(key, block);
+        }
+        Ok(payload)
     }
 
     /// The payloads of blocks of one extent that follow one another.

@@ -154,6 +154,7 @@ impl World {
             random: Arc::new(self.random.clone()),
             spawner: Arc::new(HostSpawner(gate.clone())),
             objects: Arc::new(HostObjects { store: self.objects.clone(), link: to_objects.clone() }),
+            cache: None,
             keys: Arc::new(HostKeys { store: self.keys.clone(), link: to_keys.clone() }),
             settings: self.settings.clone(),
         }
