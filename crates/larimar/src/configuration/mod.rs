@@ -207,7 +207,11 @@ impl Configuration {
         }
         .for_memory(partitions.memory_budget_size_bytes());
         let stamp = StampConfiguration::of(&arguments.stamp)?;
-        let stamp = stamp.map(|stamp| stamp.with_cache(&arguments.stamp_cache)).transpose()?;
+        let stamp = match stamp {
+            Some(stamp) => Some(stamp.with_cache(&arguments.stamp_cache)?),
+            None if arguments.stamp_cache.cache.is_some() => return Err(StampMistake::CacheAlone.into()),
+            None => None,
+        };
         let partitions = match stamp {
             Some(_) => partitions.with_flushes_of(STAMP_FLUSH_SIZE_BYTES_MAX),
             None => partitions,

@@ -44,6 +44,8 @@ pub(crate) enum StampMistake {
     Missing(&'static str, &'static str),
     #[error("--cache-size {0}: give at least {CACHE_SIZE_BYTES_MIN}, which is 512 MiB")]
     CacheSize(u64),
+    #[error("--cache is for a server of a stamp: give --stamp, --store and --etcd, too, or leave it out")]
+    CacheAlone,
 }
 
 impl StampConfiguration {
