@@ -367,3 +367,16 @@ fn addresses_of_services_in_the_environment_are_left_alone() {
     assert!(line.contains(" WARN ") && line.contains("enableServiceLinks: false"), "{line}");
     assert_eq!(list_queues(server.queues()), 200);
 }
+
+/// With --in-memory the cache was taken, and did nothing.
+#[test]
+fn a_cache_without_a_stamp_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["config", "check"][..], &["serve", "--in-memory"]] {
+        let refused = program(folder.path(), arguments).env("LARIMAR_CACHE", "near").output().unwrap();
+        let (code, _, errors) = outcome(&refused);
+        let is_named = errors.len() == 1 && errors[0].contains("LARIMAR_CACHE is for a server of a stamp");
+        assert!(code == Some(2) && is_named, "{code:?} {errors:?}");
+    }
+    assert!(!folder.path().join("near").exists());
+}

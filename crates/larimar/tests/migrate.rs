@@ -312,6 +312,11 @@ fn what_makes_no_sense_is_refused_with_one_line_and_an_unfinished_migration_is_g
         assert_eq!(refused.status.code(), Some(code), "{arguments:?}: {line}");
         assert!(line.contains(why) && line.lines().count() == 1, "{arguments:?}: {line}");
     }
+    let place =
+        ["migrate", "--to", "made", "--stamp", "x", "--store", "gopher://x", "--etcd", "http://127.0.0.1:1"];
+    let unknown = program(folder.path(), &place).output().expect("the program");
+    assert_eq!(unknown.status.code(), Some(2), "{}", text(&unknown.stderr));
+    assert!(!folder.path().join("made").exists() && text(&unknown.stderr).lines().count() == 1);
     let without = program(folder.path(), &["migrate", "--from", "data"]).output().expect("the program");
     assert_eq!(without.status.code(), Some(2), "{}", text(&without.stderr));
 

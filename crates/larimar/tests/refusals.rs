@@ -181,7 +181,6 @@ fn bad_flags() {
         (&["--blob-port", "x"], "--blob-port"),
         (&["--queue-port", "x"], "--queue-port"),
         (&["--in-memory", "--data", "x"], "--data"),
-        (&["--in-memory", "--cache", "x"], "--cache is for a server of a stamp"),
         (&["--data", ""], "--data"),
         (&["--host", "not a host"], "not a host"),
         (&["--host", "256.1.1.1.1"], "256.1.1.1.1"),

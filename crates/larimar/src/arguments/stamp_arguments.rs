@@ -51,7 +51,7 @@ pub(crate) struct StampArguments {
 pub(crate) struct StampCacheArguments {
     /// A folder of its own on a local disk for blocks that were read from the object store, so that they need
     /// not be fetched again. It is made if it does not exist, and may be lost
-    #[arg(long, value_name = "DIR", requires = "stamp")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
 
     /// Bytes that this folder may have; the oldest go first, and a GiB of its disk stays free

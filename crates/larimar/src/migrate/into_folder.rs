@@ -23,6 +23,10 @@ pub(super) async fn migrate(
     stamp: &StampConfiguration,
     arguments: &MigrateArguments,
 ) -> Result<ExitCode, Failure> {
+    // Before the folder: a stamp that can't be read leaves none behind.
+    let nowhere = base::system::environment_on(Arc::new(base::memory_disk::MemoryDisk::new()));
+    let stores = open(stamp, &nowhere).await?;
+    refuse_holes(&stores.surroundings).await?;
     data_folder::create(folder).map_err(|error| Failure::of_work(&error))?;
     let _held = data_folder::lock(folder).map_err(|error| Failure::of_work(&error))?;
     let env = base::system::environment_on(Arc::new(SystemDisk::new(folder)));
@@ -30,8 +34,6 @@ pub(super) async fn migrate(
     // As a fresh folder there would have them.
     let disk_bytes = env.disk.total_bytes().await.unwrap_or(u64::MAX / 2);
     let settings = StreamSettings::default().for_disk(disk_bytes);
-    let stores = open(stamp, &env).await?;
-    refuse_holes(&stores.surroundings).await?;
     let shown = Shown::new(arguments.quiet);
     let show = |phase, done, all| shown.show(phase, done, all);
     let migrated = migrate_into_folder(&stores.surroundings, &env, settings, &show, stopped()).await;

@@ -6,10 +6,11 @@ use crate::configuration::stamp::StampConfiguration;
 use crate::data_folder;
 use crate::migrate::shown::Shown;
 use crate::migrate::{failure, print, stopped, summary};
-use crate::stamp::stores::Stores;
+use crate::stamp::stores::{StampFailure, Stores};
 use base::Environment;
 use base::system::SystemDisk;
 use serde_json::json;
+use stamp_stores::OpenError;
 use stamp_streams::{MigrationError, abandon_migration, is_founded, migrate_into_stamp};
 use std::path::Path;
 use std::process::ExitCode;
@@ -63,7 +64,11 @@ pub(super) async fn abandon(stamp: &StampConfiguration, is_json: bool) -> Result
 }
 
 pub(super) async fn open(stamp: &StampConfiguration, env: &Environment) -> Result<Stores, Failure> {
-    Stores::open(stamp, env).await.map_err(|error| Failure::of_work(&error))
+    Stores::open(stamp, env).await.map_err(|error| match error {
+        StampFailure::Open(OpenError::Unavailable { .. }) => Failure::of_work(&error),
+        // What was typed can't be.
+        _ => Failure::of_settings(&error),
+    })
 }
 
 /// A store that can't carry a stamp is refused before one is made.

@@ -10,7 +10,7 @@ pub enum MigrationError {
     #[error("{0}")]
     Refused(String),
     /// The folder does not read.
-    #[error("the folder can't be copied: {0}; larimar check tells what is damaged, larimar repair mends it")]
+    #[error("the folder can't be copied: {0}{advice}", advice = advice(.0))]
     Folder(StreamError),
     /// The folder that is made can't be.
     #[error("{0}")]
@@ -27,6 +27,14 @@ pub enum MigrationError {
     /// It was asked to stop: it goes on from here when it is run again.
     #[error("it was stopped")]
     Stopped,
+}
+
+/// What helps against damage; other errors say what they need.
+fn advice(error: &StreamError) -> &'static str {
+    match error {
+        StreamError::Corrupt(_) => "; larimar check tells what is damaged, larimar repair mends it",
+        _ => "",
+    }
 }
 
 impl From<StampError> for MigrationError {

@@ -57,7 +57,7 @@ async fn migrate(
     let names = layer.lengths().into_iter().map(|(name, _)| (name.short(), name)).collect();
     let target = FolderTarget::begin(env, settings, &manifest).await.map_err(MigrationError::Target)?;
     let copy = Copy { snapshot: &snapshot, target: &target, names, report: Report::new(show, &manifest) };
-    copy.copy_missing(&manifest).await?;
+    copy.copy_missing(&manifest, env).await?;
     let digests = copy.compare_all(&manifest).await?;
     let migrated = Migrated {
         streams: manifest.streams.len() as u64,
@@ -78,6 +78,17 @@ async fn migrate(
     let owner = Owner { incarnation: own.owner.unwrap_or(Incarnation::UNKNOWN), epoch: own.epoch };
     target.finish(&manifest, &digests, owner).await.map_err(MigrationError::Target)?;
     Ok(migrated)
+}
+
+/// Before anything is copied: a disk that gets full an hour later has told nobody.
+fn refuse_without_space(free_bytes: u64, missing_bytes: u64) -> Result<(), MigrationError> {
+    match free_bytes >= missing_bytes {
+        true => Ok(()),
+        false => Err(MigrationError::Refused(format!(
+            "{missing_bytes} bytes are to be copied, and the folder's disk has {free_bytes} free: make room, or give \
+             a folder on another disk"
+        ))),
+    }
 }
 
 /// The range of a snapshot, and what there is of its owner: as long as they are the same nobody has served
@@ -156,7 +167,7 @@ impl Copy<'_> {
     }
 
     /// Copies what a run before this one has not.
-    async fn copy_missing(&self, manifest: &StreamManifest) -> Result<(), MigrationError> {
+    async fn copy_missing(&self, manifest: &StreamManifest, env: &Environment) -> Result<(), MigrationError> {
         let mut missing = Vec::new();
         let mut kept = 0;
         for (id, extent) in &manifest.extents {
@@ -165,6 +176,9 @@ impl Copy<'_> {
                 false => missing.push(self.copy(*id, extent.length)),
             }
         }
+        // If it is not known, the copy finds out.
+        let free_bytes = env.disk.free_bytes().await.unwrap_or(u64::MAX);
+        refuse_without_space(free_bytes, manifest.size_bytes() - kept)?;
         self.report.keep(kept);
         iter(missing).buffer_unordered(COPIES_AT_ONCE).try_collect().await
     }
@@ -217,5 +231,17 @@ impl Copy<'_> {
             self.report.compared(part.header.body_length);
         }
         file.end().await.map_err(MigrationError::Target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_with_too_little_space_is_refused_before_anything_is_copied() {
+        assert!(refuse_without_space(100, 100).is_ok() && refuse_without_space(u64::MAX, 0).is_ok());
+        let refused = refuse_without_space(99, 100).expect_err("refused").to_string();
+        assert!(refused.contains("100 bytes are to be copied") && refused.contains("99 free"), "{refused}");
     }
 }
