@@ -172,7 +172,7 @@ impl Maintenance {
     /// Removes a range that was handed over, once its last reader is done.
     pub(crate) fn retire(&self, range: Arc<dyn RangeWork>) {
         self.ranges.lock().retain(|known| !std::ptr::addr_eq(known.as_ptr(), Arc::as_ptr(&range)));
-        self.retired.lock().push(range);
+        self.keep_retired(range);
         self.compaction_wake.notify_one();
     }
 
@@ -226,9 +226,15 @@ impl Maintenance {
         self.compacted_bytes.load(Ordering::Relaxed)
     }
 
-    /// Ends the tasks at their next step.
+    /// Ends the tasks at their next step. Ranges that were handed over are let go: they hold what all ranges
+    /// share, this included, and whoever opens the ranges next removes their streams.
     pub(crate) fn close(&self) {
-        self.closing.store(true, Ordering::Relaxed);
+        let retired = {
+            let mut retired = self.retired.lock();
+            self.closing.store(true, Ordering::Relaxed);
+            std::mem::take(&mut *retired)
+        };
+        drop(retired);
         self.flush_wake.notify_one();
         self.compaction_wake.notify_one();
         self.collect_wake.notify_one();
@@ -465,6 +471,13 @@ impl Maintenance {
         changes + self.flushes.load(Ordering::Relaxed)
     }
 
+    fn keep_retired(&self, range: Arc<dyn RangeWork>) {
+        let mut retired = self.retired.lock();
+        if !self.closing() {
+            retired.push(range);
+        }
+    }
+
     /// Removes the streams of ranges that were handed over and have no readers. The others are looked at
     /// again when there is something to merge, and in the partition manager's next round. Returns how long
     /// those wait whose removal failed.
@@ -475,7 +488,7 @@ impl Maintenance {
         for range in free {
             if let Some((_, wait_for)) = removals.waiting(range.name(), clock.monotonic()) {
                 pause = shorter(pause, wait_for);
-                self.retired.lock().push(range);
+                self.keep_retired(range);
                 continue;
             }
             match range.delete_streams().await {
@@ -486,7 +499,7 @@ impl Maintenance {
                 Err(error) => {
                     let what = "streams of a range that was handed over can't be removed";
                     pause = shorter(pause, note_failure(removals, &*range, &error, clock, what));
-                    self.retired.lock().push(range);
+                    self.keep_retired(range);
                 }
             }
         }

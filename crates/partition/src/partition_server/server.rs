@@ -262,6 +262,14 @@ impl PartitionServer {
     }
 }
 
+/// One that is dropped without being closed, as when its process is killed in a test, keeps nothing in
+/// memory.
+impl Drop for PartitionServer {
+    fn drop(&mut self) {
+        self.shared.maintenance.close();
+    }
+}
+
 /// The range that serves `key`.
 fn served<'a>(
     routes: &'a Routes<Owner>,
