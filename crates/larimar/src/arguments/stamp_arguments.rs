@@ -46,7 +46,7 @@ pub(crate) struct StampArguments {
     pub(crate) lease: u64,
 }
 
-/// What a server of a stamp keeps near.
+/// What a server of a stamp keeps on a local disk.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StampCacheArguments {
     /// A folder of its own on a local disk for blocks that were read from the object store, so that they need

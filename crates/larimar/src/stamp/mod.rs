@@ -10,14 +10,14 @@
 //! | `serving.rs` | the layers over a range that was taken, until it stops or the process does |
 //! | `upkeep.rs` | backups of the documents, sweeps of the object store |
 //! | `turns.rs` | the turns of standing by and serving, over the same ports |
-//! | `near_blocks.rs` | the folder for blocks that were read from the object store |
+//! | `local_block_cache.rs` | the folder for blocks that were read from the object store |
 //! | `process.rs` | what they have in common |
 //!
 //! What always holds: a port is listened on from the start to the end; whoever does not serve says so (503
 //! `ServerBusy`, `/ready`); nothing is served without a lease, and no range is kept by who does not serve it.
 
 pub(crate) mod founding;
-mod near_blocks;
+mod local_block_cache;
 mod process;
 mod served_accounts;
 mod serving;

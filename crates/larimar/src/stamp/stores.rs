@@ -1,7 +1,7 @@
 //! The stores of a stamp, opened, and what its driver is given.
 
 use crate::configuration::stamp::StampConfiguration;
-use crate::stamp::near_blocks::CacheFailure;
+use crate::stamp::local_block_cache::CacheFailure;
 use base::{BoxFuture, Clock, Environment, Ticks};
 use sha2::{Digest, Sha256};
 use stamp::{StampId, WindowBounds};

@@ -5,7 +5,7 @@ use crate::configuration::stamp::StampConfiguration;
 use crate::over_ranges::{front_end_settings, stopped};
 use crate::serve_error::ServeError;
 use crate::service_manager;
-use crate::stamp::near_blocks::NearBlocks;
+use crate::stamp::local_block_cache::LocalBlockCache;
 use crate::stamp::process::Process;
 use crate::stamp::served_accounts::ServedAccounts;
 use crate::stamp::serving::{Ended, Lost, Served, serve_range};
@@ -34,14 +34,14 @@ pub(crate) async fn run(
     say_started: impl FnOnce() -> Result<(), ServeError>,
 ) -> Result<(), ServeError> {
     let mut stores = Stores::open(stamp, process.env).await?;
-    let near = match &stamp.cache {
+    let local = match &stamp.cache {
         Some(cache) => {
             let memory = process.configuration.partitions.memory_budget_size_bytes();
-            Some(NearBlocks::open(cache, process.env, memory).await.map_err(StampFailure::from)?)
+            Some(LocalBlockCache::open(cache, process.env, memory).await.map_err(StampFailure::from)?)
         }
         None => None,
     };
-    let cache = near.as_ref().map(|near| near.cache.clone());
+    let cache = local.as_ref().map(|local| local.cache.clone());
     stores.surroundings.cache = cache.clone();
     let accounts = ServedAccounts::of(&process.configuration.accounts, &stores.surroundings);
     process.readiness.note_stamp(StampSource::new(

@@ -18,6 +18,8 @@ use tokio::sync::Notify;
 
 /// Bytes of blocks that wait to be written: what is offered beyond that is not kept.
 const WAITING_SIZE_BYTES_MAX: u64 = 16 << 20;
+/// How long a read may take: what hangs is a miss, and the object store is asked.
+const READ_FOR_MAX: Duration = Duration::from_secs(1);
 /// How long the end of the process waits for the list of the newest file.
 const CLOSE_FOR_MAX: Duration = Duration::from_secs(2);
 /// Bytes of the end of a file that are read first.
@@ -124,8 +126,12 @@ impl BlockCache {
             shared.counts.misses.fetch_add(1, Ordering::Relaxed);
             return None;
         };
-        let record = file.read_at(place.offset, place.size as usize).await;
-        let block = record.ok().and_then(|record| block_of(&record, key));
+        let read = file.read_at(place.offset, place.size as usize);
+        let record = match select(read, shared.clock.sleep(READ_FOR_MAX)).await {
+            Either::Left((record, _)) => record.ok(),
+            Either::Right(_) => None,
+        };
+        let block = record.and_then(|record| block_of(&record, key));
         let counted = if block.is_some() { &shared.counts.hits } else { &shared.counts.misses };
         counted.fetch_add(1, Ordering::Relaxed);
         if block.is_none() {

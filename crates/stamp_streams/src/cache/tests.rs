@@ -131,18 +131,27 @@ struct SickDisk {
     disk: MemoryDisk,
     is_full: AtomicBool,
     fails: Arc<AtomicBool>,
+    hangs: Arc<AtomicBool>,
 }
 
 struct SickFile {
     file: Arc<dyn DiskFile>,
     fails: Arc<AtomicBool>,
+    hangs: Arc<AtomicBool>,
+}
+
+impl SickDisk {
+    fn new(fails: &Arc<AtomicBool>) -> Self {
+        let (disk, is_full, hangs) = (MemoryDisk::new(), false.into(), Arc::default());
+        SickDisk { disk, is_full, fails: fails.clone(), hangs }
+    }
 }
 
 #[async_trait]
 impl Disk for SickDisk {
     async fn open(&self, path: &str, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let file = self.disk.open(path, mode).await?;
-        Ok(Arc::new(SickFile { file, fails: self.fails.clone() }))
+        Ok(Arc::new(SickFile { file, fails: self.fails.clone(), hangs: self.hangs.clone() }))
     }
     async fn list(&self, folder: &str) -> io::Result<Vec<String>> {
         self.disk.list(folder).await
@@ -170,6 +179,9 @@ impl Disk for SickDisk {
 #[async_trait]
 impl DiskFile for SickFile {
     async fn read_at(&self, offset: u64, len: usize) -> io::Result<Bytes> {
+        if self.hangs.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
         match self.fails.load(Ordering::Relaxed) {
             true => Err(io::Error::other("a bad sector")),
             false => self.file.read_at(offset, len).await,
@@ -196,8 +208,7 @@ impl DiskFile for SickFile {
 async fn a_full_disk_and_one_that_fails_keep_nothing_and_answer_misses() {
     for is_full in [true, false] {
         let fails = Arc::new(AtomicBool::new(false));
-        let sick = SickDisk { disk: MemoryDisk::new(), is_full: false.into(), fails: fails.clone() };
-        let sick = Arc::new(sick);
+        let sick = Arc::new(SickDisk::new(&fails));
         let disk: Arc<dyn Disk> = sick.clone();
         let cache = open(&disk).await;
         if is_full {
@@ -217,4 +228,14 @@ async fn a_full_disk_and_one_that_fails_keep_nothing_and_answer_misses() {
         assert_eq!((cache.get(&key(2)).await, cache.reading().size_bytes), (None, 0));
         assert_eq!(disk.list("").await.expect("files"), Vec::<String>::new());
     }
+}
+
+#[tokio::test]
+async fn a_disk_that_does_not_answer_is_a_miss() {
+    let sick = Arc::new(SickDisk::new(&Arc::default()));
+    let disk: Arc<dyn Disk> = sick.clone();
+    let cache = open(&disk).await;
+    keep(&cache, 1..2).await;
+    sick.hangs.store(true, Ordering::Relaxed);
+    assert_eq!((cache.get(&key(1)).await, cache.reading().misses), (None, 1));
 }

@@ -33,12 +33,12 @@ pub(crate) enum CacheFailure {
 }
 
 /// The cache, and the lock of its folder.
-pub(crate) struct NearBlocks {
+pub(crate) struct LocalBlockCache {
     pub(crate) cache: Arc<BlockCache>,
     _lock: Box<dyn Send + Sync>,
 }
 
-impl NearBlocks {
+impl LocalBlockCache {
     /// Opens it. `memory_budget_bytes`: of the process.
     pub(crate) async fn open(
         configuration: &CacheConfiguration,
@@ -63,7 +63,7 @@ impl NearBlocks {
         };
         let disk = Arc::new(SystemDisk::new(&configuration.folder));
         let opened = BlockCache::open(disk, env.clock.clone(), &*env.spawner, bounds).await;
-        Ok(NearBlocks { cache: opened.map_err(failed)?, _lock: lock })
+        Ok(LocalBlockCache { cache: opened.map_err(failed)?, _lock: lock })
     }
 }
 
@@ -78,9 +78,9 @@ mod tests {
         let configuration =
             CacheConfiguration { folder: scratch.path().join("a/b"), size_bytes_max: 512 << 20 };
         let open = async |configuration: &CacheConfiguration| {
-            NearBlocks::open(configuration, &env, 1 << 30).await.err().map(|error| error.to_string())
+            LocalBlockCache::open(configuration, &env, 1 << 30).await.err().map(|error| error.to_string())
         };
-        let opened = NearBlocks::open(&configuration, &env, 1 << 30).await;
+        let opened = LocalBlockCache::open(&configuration, &env, 1 << 30).await;
         assert!(opened.is_ok());
         let second = open(&configuration).await.expect("refused");
         assert!(second.contains("another process uses it"), "{second}");
