@@ -47,8 +47,13 @@ async fn main() -> Outcome<ExitCode> {
     Ok(if is_fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The middle one.
+/// The middle one, or the mean of both that are.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    let middle = values.len() / 2;
+    match (values.len() % 2, values.get(middle), values.get(middle.wrapping_sub(1))) {
+        (0, Some(above), Some(below)) => f64::midpoint(*above, *below),
+        (_, Some(value), _) => *value,
+        _ => f64::NAN,
+    }
 }

@@ -18,10 +18,8 @@ type Phases = Arc<Mutex<Vec<(Phase, Instant)>>>;
 
 fn mover(databases: &Databases) -> Outcome<Mover> {
     let backend = |shard: &&str| -> Outcome<_> { Ok((Name::parse(shard)?, databases.backend(shard))) };
-    let shards = Shards {
-        locals: databases.locals()?,
-        backends: SHARDS.iter().map(backend).collect::<Outcome<_>>()?,
-    };
+    let shards =
+        Shards { locals: databases.locals()?, backends: SHARDS.iter().map(backend).collect::<Outcome<_>>()? };
     let key = NamedDigestKey { id: "bench".to_owned(), key: DigestKey::new([7; 16]) };
     let outside = (databases.env.clock.clone(), databases.env.random.clone());
     let (records, schema) = (databases.records.clone(), databases.schema.clone());

@@ -9,6 +9,8 @@ pub(crate) mod postgres_connection;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres_error;
 #[cfg(feature = "postgres")]
+pub(crate) mod postgres_statement;
+#[cfg(feature = "postgres")]
 pub(crate) mod postgres_transaction;
 pub(crate) mod rows;
 #[cfg(feature = "sqlite")]

@@ -3,8 +3,9 @@
 //! What always holds: a password is neither printed nor in an error; a connection that failed, or whose
 //! operation was abandoned, is closed, and the server rolls back what was open on it.
 
-use super::postgres_connection::PostgresConnection;
-use super::postgres_error::{PostgresError, shown};
+use super::postgres_connection::{PostgresConnection, READ_ONLY_SESSION};
+use super::postgres_error::{PostgresError, PostgresParameters, shown};
+use super::postgres_statement;
 use super::postgres_transaction::PostgresTransaction;
 use crate::fan_out::part::{PartRefusal, ShardPart};
 use crate::fenced::error::RouterError;
@@ -60,6 +61,7 @@ impl ShardConnector for PostgresConnector {
             // What ends a connection is an error of the operation that runs on it.
             let task = async move { drop(connection.await) };
             self.spawner.spawn("Postgres shard", Box::pin(task));
+            client.batch_execute(READ_ONLY_SESSION).await.map_err(|error| ConnectError(shown(&error)))?;
             Ok(PostgresConnection::new(client))
         })
     }
@@ -128,7 +130,37 @@ where
     }
 }
 
+/// One statement that is a transaction.
+struct PostgresStatement<'w> {
+    text: &'w str,
+    parameters: PostgresParameters<'w>,
+}
+
+impl ShardWork<PostgresConnection> for PostgresStatement<'_> {
+    type Output = u64;
+    type Error = PostgresError;
+
+    fn attempt<'a>(
+        &'a mut self,
+        connection: &'a mut PostgresConnection,
+        routed: &'a Routed,
+    ) -> BoxFuture<'a, Result<u64, AttemptError<PostgresError>>> {
+        Box::pin(postgres_statement::run(connection, routed, self.text, self.parameters))
+    }
+}
+
 impl Router<PostgresConnector> {
+    /// Runs one statement on the shard of a key as a transaction; how many rows it changed. It may run twice.
+    /// It costs one round trip, where [`Router::write`] costs two at least.
+    pub async fn execute(
+        &self,
+        keys: Keys<'_>,
+        statement: &str,
+        parameters: PostgresParameters<'_>,
+    ) -> Result<u64, RouterError<PostgresError>> {
+        self.run(keys, Access::Write, &mut PostgresStatement { text: statement, parameters }).await
+    }
+
     /// Runs a transaction on the shard of a key, and commits it if the work succeeded. It may run twice.
     pub async fn write<F, T, E>(&self, keys: Keys<'_>, work: F) -> Result<T, RouterError<E>>
     where

@@ -1,19 +1,25 @@
 //! A transaction of one Postgres shard, behind the shard's fence.
 //!
 //! `BEGIN`, the fence and the first statement go out together, in one round trip if the statement is prepared
-//! already. A write locks the fence's rows for share until its commit, and what replaces the shard's copy
-//! waits for it. A read has one snapshot for fence and data, and locks nothing.
+//! already. A write locks the fence's table in a mode that writes share until its commit, and what changes
+//! the shard's copy waits for it (`shard_store`). A lock of the table is held in memory; one of the row would
+//! be written to the log, and its sharers to a list on disk. It is taken by a statement that takes no
+//! snapshot, so the fence that is read next is not older than the lock, at any level of isolation. A read
+//! has one snapshot for fence and data, and locks nothing.
+//!
+//! Sessions are read-only but for these transactions: if the database ends the message that begins one before
+//! it has done anything, the statements sent behind it fail, and don't change anything unfenced.
 //!
 //! What always holds: the work sees no answer before the fence has let it pass; a transaction of which a
 //! statement failed, or whose fence refused, is not committed, whatever the work made of the error. (Postgres
 //! answers a commit of a failed transaction as if all were well.)
 
 use super::fence_rows::{FenceRow, check_rows};
-use super::postgres_connection::PostgresConnection;
+use super::postgres_connection::{BEGIN_WRITE, PostgresConnection};
 use super::postgres_error::{PostgresError, PostgresParameters};
 use crate::fenced::routed::Routed;
 use crate::fenced::work::AttemptError;
-use futures_util::future::{join, join3};
+use futures_util::future::join;
 use shard_store::{Access, Refusal};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Mutex;
@@ -21,10 +27,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row, Statement};
 
-const WRITE_FENCE: &str = "SELECT mapping, since, state FROM larimar_fence
-    WHERE map = $1 AND mapping = ANY($2) ORDER BY mapping FOR SHARE";
-const READ_FENCE: &str =
-    "SELECT mapping, since, state FROM larimar_fence WHERE map = $1 AND mapping = ANY($2)";
+const FENCE: &str = "SELECT mapping, since, state FROM larimar_fence WHERE map = $1 AND mapping = ANY($2)";
 const BEGIN_READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// A transaction of one shard.
@@ -110,14 +113,9 @@ impl<'a> PostgresTransaction<'a> {
         text: &str,
         run: impl AsyncFnOnce(Statement) -> Result<T, Error>,
     ) -> Result<Result<Result<T, Error>, Refusal>, PostgresError> {
-        let client = &self.connection.client;
-        let (begin, fence_text) = match self.routed.access() {
-            Access::Write => ("BEGIN", WRITE_FENCE),
-            Access::Read => (BEGIN_READ, READ_FENCE),
-        };
-        let fence = match self.connection.prepared(fence_text) {
+        let fence = match self.connection.prepared(FENCE) {
             Some(fence) => fence,
-            None => match self.connection.prepare(fence_text).await {
+            None => match self.connection.prepare(FENCE).await {
                 Ok(fence) => fence,
                 // The shard never had a copy: no row lets anything pass.
                 Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
@@ -127,16 +125,10 @@ impl<'a> PostgresTransaction<'a> {
                 Err(error) => return Err(error.into()),
             },
         };
-        let map = self.routed.map().name().as_str();
-        let mappings: Vec<String> =
-            self.routed.mappings().iter().map(|routed| routed.mapping.to_string()).collect();
-        let parameters: [&(dyn ToSql + Sync); 2] = [&map, &mappings];
-        let (begin, fence) = (client.batch_execute(begin), client.query(&fence, &parameters));
+        let begin = self.begin(&fence);
         let Some(statement) = self.connection.prepared(text) else {
-            let (begun, rows) = join(begin, fence).await;
-            begun?;
-            let rows = self.connection.evicting(fence_text, rows)?;
-            return Ok(match check_rows(self.routed, &fence_rows(&rows)?) {
+            let rows = begin.await?;
+            return Ok(match check_rows(self.routed, &rows) {
                 Err(refusal) => Err(refusal),
                 Ok(()) => Ok(match self.connection.prepare(text).await {
                     Ok(statement) => run(statement).await,
@@ -144,10 +136,24 @@ impl<'a> PostgresTransaction<'a> {
                 }),
             });
         };
-        let (begun, rows, outcome) = join3(begin, fence, run(statement)).await;
+        let (rows, outcome) = join(begin, run(statement)).await;
+        Ok(check_rows(self.routed, &rows?).map(|()| outcome))
+    }
+
+    /// Begins, and reads the fence.
+    async fn begin(&self, fence: &Statement) -> Result<Vec<FenceRow>, Error> {
+        let begin = match self.routed.access() {
+            Access::Write => BEGIN_WRITE,
+            Access::Read => BEGIN_READ,
+        };
+        let map = self.routed.map().name().as_str();
+        let mappings: Vec<String> =
+            self.routed.mappings().iter().map(|routed| routed.mapping.to_string()).collect();
+        let parameters: [&(dyn ToSql + Sync); 2] = [&map, &mappings];
+        let client = &self.connection.client;
+        let (begun, rows) = join(client.batch_execute(begin), client.query(fence, &parameters)).await;
         begun?;
-        let rows = self.connection.evicting(fence_text, rows)?;
-        Ok(check_rows(self.routed, &fence_rows(&rows)?).map(|()| outcome))
+        fence_rows(&self.connection.evicting(FENCE, rows)?)
     }
 
     /// Commits if the work succeeded, and all of its statements did.
@@ -194,7 +200,7 @@ impl<'a> PostgresTransaction<'a> {
 }
 
 /// Whether the database says that the commit did nothing: a constraint or a conflict.
-fn is_rolled_back(error: &Error) -> bool {
+pub(super) fn is_rolled_back(error: &Error) -> bool {
     error.code().is_some_and(|code| code.code().starts_with("23") || code.code().starts_with("40"))
 }
 

@@ -130,6 +130,80 @@ async fn a_late_client_is_refused_in_postgres_and_routed_right() {
     assert_eq!(router.read("m", &zero, count).await.expect("reads pass"), 2);
 }
 
+async fn execute(router: &Router<PostgresConnector>, key: i32) -> Result<u64, RouterError<PostgresError>> {
+    router.execute(Keys::new("m", &[&[KeyValue::from(key)]]), INSERT, &[&key, &"hello"]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_statement_is_refused_in_postgres_and_routed_right() {
+    let mut databases = Databases::start().await;
+    let router = databases.router();
+    let five = [KeyValue::from(5)];
+    for _ in 0..2 {
+        assert_eq!(execute(&router, 1).await.expect("written"), 1);
+    }
+    databases.change(vec![place(None, "s1")]).await;
+    databases.publish().await;
+    // The first attempt is with the map of before.
+    assert_eq!(execute(&router, 1).await.expect("written"), 1);
+    assert_eq!(router.map().read_count(), 2);
+    assert_eq!(router.read("m", &five, count).await.expect("read"), 1);
+    databases.change(vec![set_state(None, State::ReadOnly)]).await;
+    databases.publish().await;
+    let refused = execute(&router, 1).await.expect_err("read-only");
+    assert!(matches!(refused, RouterError::Refused { .. }), "{refused}");
+    assert!(!refused.may_be_done());
+    databases.change(vec![place(None, "s0"), set_state(None, State::Online)]).await;
+    databases.publish().await;
+    // What was refused is in neither.
+    assert_eq!(router.read("m", &[KeyValue::from(1)], count).await.expect("read"), 2);
+    assert_eq!(router.read("m", &five, count).await.expect("read"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_statement_that_failed_did_nothing_and_its_connection_serves_again() {
+    let databases = Databases::start().await;
+    let router = databases.router();
+    let key = [KeyValue::from(1)];
+    let first = router.read("m", &key, process).await.expect("read");
+    for statement in ["INSERT INTO notes VALUES (13, 'the check')", "INSERT INTO nowhere VALUES (1)", "none"]
+    {
+        for _ in 0..2 {
+            let error = router.execute(Keys::new("m", &[&key]), statement, &[]).await.expect_err(statement);
+            assert!(matches!(error, RouterError::Failed { .. }) && !error.may_be_done(), "{error}");
+        }
+    }
+    assert_eq!(execute(&router, 1).await.expect("written"), 1);
+    assert_eq!(router.read("m", &key, count).await.expect("read"), 1);
+    assert_eq!(router.read("m", &key, process).await.expect("read"), first);
+    // A constraint that is looked at by the commit.
+    databases
+        .server
+        .run("s0", "ALTER TABLE notes ADD CONSTRAINT once UNIQUE (key) DEFERRABLE INITIALLY DEFERRED");
+    let error = execute(&router, 1).await.expect_err("it is there");
+    assert!(!error.may_be_done(), "{error}");
+    assert_eq!(router.read("m", &key, count).await.expect("read"), 1);
+}
+
+/// If the statement that begins a transaction is ended before it began one, those sent behind it would be
+/// transactions of their own, without a fence.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_written_outside_of_a_fenced_transaction() {
+    let databases = Databases::start().await;
+    let router = databases.router();
+    let session: String = router
+        .read("m", &[KeyValue::from(1)], |transaction| {
+            Box::pin(async move {
+                let rows = transaction.query("SHOW default_transaction_read_only", &[]).await?;
+                Ok::<_, PostgresError>(rows[0].try_get(0)?)
+            })
+        })
+        .await
+        .expect("read");
+    assert_eq!(session, "on");
+    assert_eq!(execute(&router, 1).await.expect("written"), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_that_failed_is_not_committed_whatever_the_work_says() {
     let databases = Databases::start().await;
@@ -213,11 +287,15 @@ async fn writers_lose_nothing_while_a_range_changes_its_shard() {
     let written = Arc::new(AtomicU64::new(0));
     let is_over = Arc::new(AtomicU64::new(0));
     let writers: Vec<_> = (0..16)
-        .map(|_| {
+        .map(|number| {
             let (router, written, is_over) = (router.clone(), written.clone(), is_over.clone());
             tokio::spawn(async move {
                 while is_over.load(Ordering::Relaxed) == 0 {
-                    match write(&router, 1).await {
+                    let done = match number % 2 {
+                        0 => write(&router, 1).await,
+                        _ => execute(&router, 1).await,
+                    };
+                    match done {
                         Ok(_) => drop(written.fetch_add(1, Ordering::Relaxed)),
                         Err(RouterError::Refused { .. }) => tokio::task::yield_now().await,
                         Err(error) => panic!("{error}"),

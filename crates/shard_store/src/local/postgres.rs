@@ -1,7 +1,9 @@
 //! A copy and a fence in a Postgres database that is a shard.
 //!
-//! A writer locks the fence's row of its mapping for share until its commit; a replacement removes or changes
-//! rows, and so waits for those that hold them.
+//! A writer locks the fence's table in the mode `ROW SHARE` until its commit, and then reads it; so does what
+//! locks one of its rows for share. A replacement that removes or changes rows locks it in the mode
+//! `EXCLUSIVE`, and so waits for all of them. Writers that come meanwhile wait behind it: so it waits in
+//! short turns, and lets those pass that came in between.
 
 use super::copy::LocalCopy;
 use super::local_store::{LocalStore, Replaced, Revision, StoredCopy};
@@ -10,6 +12,7 @@ use crate::error::StoreError;
 use crate::postgres_database::PostgresDatabase;
 use base::BoxFuture;
 use std::collections::BTreeMap;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Error, Transaction};
 
 /// Makes the tables of a shard that are missing. Two sessions that make them at one time would collide in the
@@ -21,6 +24,12 @@ pub const POSTGRES_SHARD_TABLES: &str = "
     CREATE TABLE IF NOT EXISTS larimar_fence (
         map text COLLATE \"C\", mapping text COLLATE \"C\", since bigint NOT NULL, state text NOT NULL,
         PRIMARY KEY (map, mapping))";
+
+/// One turn of waiting for writers, in which new ones wait, too.
+const LOCK_FENCE: &str = "SET LOCAL lock_timeout = '250ms'; LOCK TABLE larimar_fence IN EXCLUSIVE MODE";
+/// Those pass now.
+const AFTER_TURN: &str =
+    "ROLLBACK TO SAVEPOINT larimar_turn; RELEASE SAVEPOINT larimar_turn; SELECT pg_sleep(0.05)";
 
 /// A copy and a fence in a Postgres database.
 pub struct PostgresLocal {
@@ -69,6 +78,19 @@ async fn rows(transaction: &Transaction<'_>) -> Result<BTreeMap<FenceKey, FenceV
     rows.iter().map(row).collect()
 }
 
+/// Waits until no writer holds the fence. Who called bounds the time.
+async fn lock_fence(transaction: &Transaction<'_>) -> Result<(), Error> {
+    loop {
+        transaction.batch_execute("SAVEPOINT larimar_turn").await?;
+        match transaction.batch_execute(LOCK_FENCE).await {
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+                transaction.batch_execute(AFTER_TURN).await?;
+            }
+            locked => return locked,
+        }
+    }
+}
+
 async fn replace(
     transaction: &Transaction<'_>,
     expected: Option<String>,
@@ -91,6 +113,9 @@ async fn replace(
         ON CONFLICT (one) DO UPDATE SET revision = excluded.revision, copy = excluded.copy";
     transaction.execute(put, &[&next, &text]).await?;
     let changes = row_changes(&rows(transaction).await?, &new);
+    if !changes.removed.is_empty() {
+        lock_fence(transaction).await?;
+    }
     let (maps, mappings): (Vec<&str>, Vec<&str>) =
         changes.removed.iter().map(|(map, mapping)| (map.as_str(), mapping.as_str())).unzip();
     let remove = "DELETE FROM larimar_fence f USING unnest($1::text[], $2::text[]) AS gone (map, mapping)

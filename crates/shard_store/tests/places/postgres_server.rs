@@ -25,8 +25,18 @@ pub(crate) struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Starts a server.
+    /// Starts a server. What it acknowledged need not outlive a power loss.
     pub(crate) fn start() -> Self {
+        Self::start_with("fsync=off")
+    }
+
+    /// Starts one that syncs what it acknowledges.
+    #[allow(dead_code)] // For benches.
+    pub(crate) fn start_durable() -> Self {
+        Self::start_with("fsync=on")
+    }
+
+    fn start_with(durability: &str) -> Self {
         let programs = programs();
         let folder = tempfile::tempdir().expect("a folder");
         let data = folder.path().join("data");
@@ -57,8 +67,7 @@ impl PostgresServer {
                 "-c",
                 "unix_socket_directories=",
             ])
-            // What is acknowledged need not outlive a power loss here.
-            .args(["-c", "fsync=off", "-c", "max_connections=60"])
+            .args(["-c", durability, "-c", "max_connections=60"])
             .stderr(Stdio::null())
             .spawn()
             .expect("Postgres starts");

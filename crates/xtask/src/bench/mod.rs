@@ -19,6 +19,7 @@ mod queries;
 pub(crate) mod queues;
 pub(crate) mod rounds;
 mod routes;
+mod shard;
 mod stamp;
 mod stress;
 mod table_tools;
@@ -87,6 +88,8 @@ enum Part {
     Churn(churn::ChurnArguments),
     /// What a route of a shard map costs.
     Routes,
+    /// What a fence costs a write to a Postgres shard, and how fast rows move between two.
+    Shard(shard::ShardBenchArguments),
     /// The load test `larimar stress` beside the bench's own clients; with --peer against the peer emulator,
     /// too.
     Stress(stress::StressArguments),
@@ -136,6 +139,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> Outcome<()> {
         Some(Part::ColdBuild(build)) => cold_build::run(build),
         Some(Part::Profiles(profiles)) => profiles::run(profiles),
         Some(Part::Routes) => routes::run(),
+        Some(Part::Shard(shard)) => shard::run(shard),
         Some(Part::Stress(stress)) => stress::run(stress),
         Some(Part::Stamp(stamp)) => stamp::run(stamp),
         Some(Part::TableTools(tools)) => table_tools::run(tools),

@@ -30,8 +30,7 @@ pub(crate) fn run(arguments: &ShardBenchArguments) -> Outcome<()> {
     command.args(["run", "--quiet", "--profile", PROFILE.name(), "--package", "shard_mover"]);
     command.args(["--example", "postgres_cost", "--"]);
     let ShardBenchArguments { rows, moves, rounds, seconds } = arguments;
-    for (flag, number) in
-        [("--rows", rows), ("--moves", moves), ("--rounds", rounds), ("--seconds", seconds)]
+    for (flag, number) in [("--rows", rows), ("--moves", moves), ("--rounds", rounds), ("--seconds", seconds)]
     {
         command.args([flag, &number.to_string()]);
     }
