@@ -40,6 +40,8 @@ struct Recorder {
     buffer: Option<Arc<LineBuffer>>,
     slow_from: Option<Duration>,
     slow: Arc<SlowRequests>,
+    /// Notes go there, too.
+    also: Option<Arc<dyn AccessLog>>,
 }
 
 thread_local! {
@@ -55,8 +57,14 @@ pub fn check(settings: &AccessSettings) -> io::Result<()> {
 }
 
 impl AccessLogs {
-    /// Starts the thread that writes, if lines go anywhere. An error says that there is no thread to be had.
-    pub fn start(settings: &AccessSettings, metrics: &Metrics, announce: Announce) -> io::Result<Self> {
+    /// Starts the thread that writes, if lines go anywhere. `also` gets each note, too. An error says
+    /// that there is no thread to be had.
+    pub fn start(
+        settings: &AccessSettings,
+        metrics: &Metrics,
+        announce: Announce,
+        also: Option<Arc<dyn AccessLog>>,
+    ) -> io::Result<Self> {
         let counts = LineCounts::new(metrics);
         let started = settings.target.clone().map(|target| {
             let buffer = Arc::new(LineBuffer::new(counts));
@@ -65,13 +73,14 @@ impl AccessLogs {
         });
         let (buffer, writer) = started.transpose()?.unzip();
         let slow = Arc::<SlowRequests>::default();
-        let recorder = Arc::new(Recorder { buffer, slow_from: settings.slow_from, slow });
+        let recorder = Arc::new(Recorder { buffer, slow_from: settings.slow_from, slow, also });
         Ok(AccessLogs { recorder, writer })
     }
 
     /// Who takes notes of requests; `None`: nobody wants to know.
     pub fn recorder(&self) -> Option<Arc<dyn AccessLog>> {
-        let is_wanted = self.recorder.buffer.is_some() || self.recorder.slow_from.is_some();
+        let Recorder { buffer, slow_from, also, .. } = &*self.recorder;
+        let is_wanted = buffer.is_some() || slow_from.is_some() || also.is_some();
         is_wanted.then(|| self.recorder.clone() as Arc<dyn AccessLog>)
     }
 
@@ -97,6 +106,9 @@ impl AccessLogs {
 
 impl AccessLog for Recorder {
     fn note(&self, access: &Access<'_>) {
+        if let Some(also) = &self.also {
+            also.note(access);
+        }
         let is_slow = self.slow_from.is_some_and(|slow_from| access.phases.total >= slow_from);
         if self.buffer.is_none() && !is_slow {
             return;

@@ -15,6 +15,11 @@ pub(crate) fn put(out: &mut Vec<u8>, access: &Access<'_>) {
     out.push(b'"');
     put_text(out, "id", Some(request.id));
     put_text(out, "client_id", request.client_id);
+    if let Some(trace) = request.trace {
+        put_name(out, "trace_id");
+        // Memory takes everything.
+        let _ = write!(out, "\"{:032x}\"", u128::from_be_bytes(trace.trace_id));
+    }
     put_text(out, "account", target.account);
     put_text(out, "service", Some(target.service));
     put_text(out, "operation", Some(target.operation));
@@ -73,13 +78,18 @@ fn put_text(out: &mut Vec<u8>, name: &str, text: Option<&str>) {
 mod tests {
     use super::*;
     use base::Ticks;
-    use front_end::{AccessOutcome, AccessTarget, AccessedRequest, AccessedRows, Phases};
+    use front_end::{AccessOutcome, AccessTarget, AccessedRequest, AccessedRows, Phases, TraceContext};
 
     /// A request that took so long.
     fn request(total: Duration, agent: Option<&'static str>) -> Access<'static> {
         Access {
             at: Ticks(0),
-            request: AccessedRequest { id: "i", client_id: None, agent },
+            request: AccessedRequest {
+                id: "i",
+                client_id: None,
+                agent,
+                trace: Some(TraceContext { trace_id: [0xab; 16], parent_id: [1; 8], is_sampled: true }),
+            },
             target: AccessTarget {
                 account: Some("a"),
                 service: "table",
@@ -106,6 +116,7 @@ mod tests {
         assert_eq!(parsed["agent"], "a\"b\\c\nd\u{7f}\u{e4}");
         assert_eq!((&parsed["total_us"], &parsed["rows_returned"]), (&7.into(), &4.into()));
         assert_eq!((&parsed["status"], &parsed["code"]), (&404.into(), &"ResourceNotFound".into()));
+        assert_eq!(parsed["trace_id"], "ab".repeat(16));
         assert!(parsed.get("client_id").is_none() && !line.contains(&b'\n'));
     }
 }

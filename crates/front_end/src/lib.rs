@@ -30,7 +30,9 @@ mod simulate;
 mod table_api;
 mod xml;
 
-pub use access::{Access, AccessLog, AccessOutcome, AccessTarget, AccessedRequest, AccessedRows, Phases};
+pub use access::{
+    Access, AccessLog, AccessOutcome, AccessTarget, AccessedRequest, AccessedRows, Phases, TraceContext,
+};
 pub use accounts::{Account, AccountError, Accounts};
 pub use auth::bearer::{BearerAuthority, UnverifiedTokens};
 pub use auth::make_sas::{SasError, SasResourceType, SasScope, SasTerms, make_sas};

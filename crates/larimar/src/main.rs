@@ -8,6 +8,7 @@ mod apart;
 mod arguments;
 mod bounded_file;
 mod check;
+mod collector;
 mod configuration;
 mod data_folder;
 mod manual;

@@ -3,6 +3,7 @@
 
 use crate::admin::{AdminError, AdminSide, Handles, Layers, Readiness};
 use crate::arguments::VERSION;
+use crate::collector;
 use crate::configuration::is_loopback;
 use crate::configuration::memory_shares::limits_for;
 use crate::configuration::stamp::StampConfiguration;
@@ -254,7 +255,8 @@ async fn sized(configuration: &Configuration, env: &Environment) -> (StreamSetti
 }
 
 fn start_logs(configuration: &Configuration, env: &Environment) -> Result<AccessLogs, ServeError> {
-    let logs = AccessLogs::start(&configuration.process.access, &env.metrics, announce);
+    let spans = collector::start(configuration, env)?;
+    let logs = AccessLogs::start(&configuration.process.access, &env.metrics, announce, spans);
     logs.map_err(ServeError::Runtime)
 }
 

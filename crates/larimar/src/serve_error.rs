@@ -16,6 +16,8 @@ pub(crate) enum ServeError {
     Runtime(std::io::Error),
     #[error("can't listen on {address}: {error}{}", advice(flag, *address, error))]
     Listen { flag: &'static str, address: SocketAddr, error: std::io::Error },
+    #[error("--otlp: {0}")]
+    Collector(String),
     #[error(transparent)]
     Passed(#[from] PassedError),
     #[error(transparent)]

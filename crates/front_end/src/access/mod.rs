@@ -9,8 +9,11 @@ mod key_class;
 mod note;
 mod request_notes;
 mod texts;
+mod trace_context;
 
 pub(crate) use key_class::key_class_of;
 pub use note::{Access, AccessLog, AccessOutcome, AccessTarget, AccessedRequest, AccessedRows, Phases};
 pub(crate) use request_notes::{Phase, RequestNotes};
 pub(crate) use texts::{container_of, shown_header};
+pub use trace_context::TraceContext;
+pub(crate) use trace_context::parse_trace_context;

@@ -1,5 +1,6 @@
 //! The note of one request, and who takes it.
 
+use super::trace_context::TraceContext;
 use base::Ticks;
 use std::fmt;
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub struct AccessedRequest<'a> {
     pub client_id: Option<&'a str>,
     /// The client's program (`User-Agent`), shortened.
     pub agent: Option<&'a str>,
+    /// The trace that the client has it in (`traceparent`).
+    pub trace: Option<TraceContext>,
 }
 
 /// What a request was for.

@@ -4,7 +4,7 @@ use super::request_metrics::Answered;
 use super::{ServiceApi, Shared};
 use crate::access::{
     Access, AccessLog, AccessOutcome, AccessTarget, AccessedRequest, RequestNotes, container_of,
-    key_class_of, shown_header,
+    key_class_of, parse_trace_context, shown_header,
 };
 use crate::request::addressing::Address;
 use crate::request::request_id::RequestId;
@@ -12,6 +12,7 @@ use base::Ticks;
 use hyper::header::{HeaderName, USER_AGENT};
 use hyper::http::request::Parts;
 
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 
 /// Tells of a request of this service.
@@ -29,6 +30,7 @@ pub(super) fn tell<S: ServiceApi>(
             id: id.as_str(),
             client_id: shown_header(&parts.headers, CLIENT_REQUEST_ID),
             agent: shown_header(&parts.headers, USER_AGENT),
+            trace: parts.headers.get(TRACE_PARENT).and_then(|header| parse_trace_context(header.as_bytes())),
         },
         target: AccessTarget {
             // An account that is not there may be anything that stands in a path.

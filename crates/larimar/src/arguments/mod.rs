@@ -4,6 +4,7 @@ pub(crate) mod admin_arguments;
 pub(crate) mod advise_arguments;
 pub(crate) mod blob_arguments;
 pub(crate) mod byte_size;
+mod collector_arguments;
 pub(crate) mod explain_arguments;
 pub(crate) mod folder_arguments;
 pub(crate) mod migrate_arguments;
@@ -22,6 +23,7 @@ use crate::arguments::admin_arguments::AdminArguments;
 use crate::arguments::advise_arguments::AdviseArguments;
 use crate::arguments::blob_arguments::BlobCommand;
 use crate::arguments::byte_size::parse_byte_size;
+pub(crate) use crate::arguments::collector_arguments::CollectorArguments;
 use crate::arguments::explain_arguments::ExplainArguments;
 pub(crate) use crate::arguments::folder_arguments::{CheckArguments, RepairArguments};
 use crate::arguments::migrate_arguments::MigrateArguments;
@@ -284,6 +286,8 @@ pub(crate) struct ServeArguments {
     pub(crate) simulation: SimulationArguments,
     #[command(flatten, next_help_heading = "Access log")]
     pub(crate) access: AccessLogArguments,
+    #[command(flatten, next_help_heading = "Traces and metrics")]
+    pub(crate) collector: CollectorArguments,
 }
 
 /// Where else settings are, and what is logged.

@@ -8,7 +8,7 @@ pub(crate) mod memory_shares;
 pub(crate) mod simulation;
 pub(crate) mod stamp;
 
-use crate::arguments::{AccessLogArguments, OauthMode, ServeArguments};
+use crate::arguments::{AccessLogArguments, CollectorArguments, OauthMode, ServeArguments};
 use crate::configuration::accounts::{AccountsDigest, AccountsError, GivenAccounts, given_accounts};
 use crate::configuration::certificate::{Certificate, CertificateError};
 use crate::configuration::simulation::{SimulateError, Simulated};
@@ -17,6 +17,8 @@ use crate::data_folder::folder_of;
 use access_log::{AccessSettings, AccessTarget};
 use blob::VersionedAccounts;
 use front_end::accounts::{Account, Accounts, KEY_SIZE_BYTES_MIN, may_be_shown};
+use http_client::Proxies;
+use otlp::{ExportSettings, SettingsError};
 use partition::{PartitionSettings, SettingError};
 use rustix::fs::{Access, access};
 use std::ffi::OsString;
@@ -118,6 +120,8 @@ pub(crate) struct ProcessSettings {
     pub(crate) pin_workers: bool,
     /// What is logged of requests.
     pub(crate) access: AccessSettings,
+    /// Where traces and metrics go.
+    pub(crate) export: ExportSettings,
 }
 
 /// What is for development and tests only.
@@ -141,6 +145,12 @@ impl Configuration {
 /// Why the settings can't be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigurationError {
+    #[error(
+        "--otlp: this build can't send traces and metrics; packages can, and cargo build --release --features otlp"
+    )]
+    NoExporter,
+    #[error("{0}")]
+    CollectorHeaders(SettingsError),
     #[error("--versioned-account {0}: there is no account of this name")]
     UnknownAccount(String),
     #[error("{flag} {host}: {why}; give an IP address or a host name of this machine")]
@@ -252,6 +262,7 @@ impl Configuration {
             process: ProcessSettings {
                 pin_workers: arguments.sizes.pin_workers,
                 access: given_access(&arguments.access),
+                export: given_export(arguments.collector)?,
             },
             development: DevelopmentSettings {
                 oauth: arguments.security.oauth,
@@ -318,6 +329,29 @@ fn given_access(arguments: &AccessLogArguments) -> AccessSettings {
     let slow_from =
         Some(Duration::from_millis(arguments.slow_requests)).filter(|slow_from| !slow_from.is_zero());
     AccessSettings { target, file_size_bytes_max: arguments.access_log_size, slow_from }
+}
+
+/// Headers of deliveries to a collector, as every exporter takes them: they may be secrets, so no flag has
+/// them.
+const COLLECTOR_HEADERS_VARIABLE: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+
+fn given_export(arguments: CollectorArguments) -> Result<ExportSettings, ConfigurationError> {
+    if arguments.otlp.is_some() && !otlp::CAN_EXPORT {
+        return Err(ConfigurationError::NoExporter);
+    }
+    let headers = std::env::var(COLLECTOR_HEADERS_VARIABLE).unwrap_or_default();
+    // Without a collector nobody looks at them.
+    let headers = arguments.otlp.as_ref().map(|_| otlp::headers_of(&headers)).transpose();
+    Ok(ExportSettings {
+        endpoint: arguments.otlp,
+        headers: headers.map_err(ConfigurationError::CollectorHeaders)?.unwrap_or_default(),
+        share: match arguments.otlp_one_in {
+            0 => 0.0,
+            one_in => 1.0 / one_in as f64,
+        },
+        metrics_every: Duration::from_secs(arguments.otlp_metrics_every),
+        proxies: Proxies::from_environment(),
+    })
 }
 
 /// Where the admin side listens, if it is on: beyond this machine only encrypted.

@@ -70,7 +70,7 @@ const PLAIN: Setting = Setting {
 };
 
 /// All settings, in the order of the documentation.
-pub(crate) static SETTINGS: [Setting; 39] = [
+pub(crate) static SETTINGS: [Setting; 42] = [
     Setting {
         group: "Data",
         key: "data",
@@ -502,6 +502,41 @@ pub(crate) static SETTINGS: [Setting; 39] = [
         default: "0",
         meaning: "requests that take so long are slow: larimar admin slow prints the last 128, and log info logs them; \
                   0: none are",
+        ..PLAIN
+    },
+    Setting {
+        group: "Traces and metrics",
+        key: "otlp",
+        flag: "--otlp",
+        operand: "URL",
+        kind: Kind::Text,
+        unset: "nothing is sent",
+        example: "http://127.0.0.1:4318",
+        meaning: "traces of requests and metrics go to the OpenTelemetry collector at this URL, by OTLP over HTTP. \
+                  Needs a build with the feature otlp, as packages are",
+        ..PLAIN
+    },
+    Setting {
+        group: "Traces and metrics",
+        key: "otlp_one_in",
+        flag: "--otlp-one-in",
+        operand: "NUMBER",
+        kind: Kind::Whole { least: 0, most: None },
+        unit: "requests",
+        default: "100",
+        meaning: "of requests whose client does not say whether they are traced (traceparent), one in so many is; \
+                  0: none",
+        ..PLAIN
+    },
+    Setting {
+        group: "Traces and metrics",
+        key: "otlp_metrics_every",
+        flag: "--otlp-metrics-every",
+        operand: "SECONDS",
+        kind: Kind::Whole { least: 0, most: None },
+        unit: "seconds",
+        default: "60",
+        meaning: "metrics are sent so often; 0: never",
         ..PLAIN
     },
 ];

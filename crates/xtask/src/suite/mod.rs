@@ -121,9 +121,12 @@ fn steps<'a>(arguments: &'a TestArguments, root: &'a Path, binary: &'a Path) -> 
 }
 
 fn lint() -> Outcome<()> {
-    let arguments = ["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"];
-    finish(workspace::cargo()?.args(arguments))
+    let arguments = ["clippy", "--quiet", "--workspace", "--all-targets", "--features", ALL_FEATURES];
+    finish(workspace::cargo()?.args(arguments).args(["--", "--deny", "warnings"]))
 }
+
+/// What the default build leaves out is in the tests.
+const ALL_FEATURES: &str = "larimar/full";
 
 /// Fewer than the release build runs in its own step: here they run with debug assertions, and slowly.
 const DEBUG_SEED_COUNT: &str = "40";
@@ -139,7 +142,9 @@ fn test_crates() -> Outcome<()> {
     } else {
         &["test", "--workspace", "--all-targets"]
     };
-    finish(workspace::cargo()?.args(arguments).env("LARIMAR_SIM_SEEDS", DEBUG_SEED_COUNT))
+    let mut tests = workspace::cargo()?;
+    tests.args(arguments).args(["--features", ALL_FEATURES]);
+    finish(tests.env("LARIMAR_SIM_SEEDS", DEBUG_SEED_COUNT))
 }
 
 fn python_environment() -> Outcome<PathBuf> {
