@@ -4,7 +4,6 @@
 //! lines, of Parquet a row group.
 
 use crate::csv::write::{put_head, put_record};
-use crate::environment::Stop;
 use crate::error::ToolError;
 use crate::files::columns::{COLUMNS_MAX, Columns};
 use crate::files::format::Format;
@@ -19,8 +18,14 @@ pub(crate) struct Conversion<'a> {
     pub(crate) disk: &'a dyn Disk,
     /// The path of the lines of JSON.
     pub(crate) lines: &'a str,
-    pub(crate) stop: &'a Stop,
+    /// Learns what is done, and of how many lines so far; ends it early with an error.
+    pub(crate) watch: &'a mut dyn FnMut(&'static str, u64) -> Result<(), ToolError>,
 }
+
+/// The first pass.
+const FINDING: &str = "finding columns";
+/// The second one.
+const WRITING: &str = "writing columns";
 
 /// What is in the lines.
 #[cfg_attr(not(feature = "parquet"), allow(dead_code))] // Rows and bytes decide only there.
@@ -32,7 +37,7 @@ struct Found {
 
 impl Conversion<'_> {
     /// Writes CSV; its path.
-    pub(crate) async fn to_csv(&self) -> Result<String, ToolError> {
+    pub(crate) async fn to_csv(&mut self) -> Result<String, ToolError> {
         let path = format!("{}.csv", self.lines);
         let columns = self.find().await?.columns;
         let (mut output, mut out) = (Output::create(self.disk, &path).await?, Vec::new());
@@ -44,7 +49,7 @@ impl Conversion<'_> {
                 put_record(&mut out, &row, &columns);
             }
             output.append(std::mem::take(&mut out)).await?;
-            self.refuse_if_stopped()?;
+            (self.watch)(WRITING, window.lines.last().map_or(0, |line| line.number))?;
         }
         output.append(out).await?;
         output.sync().await?;
@@ -53,7 +58,7 @@ impl Conversion<'_> {
 
     /// Writes Parquet; its path.
     #[cfg(feature = "parquet")]
-    pub(crate) async fn to_parquet(&self) -> Result<String, ToolError> {
+    pub(crate) async fn to_parquet(&mut self) -> Result<String, ToolError> {
         let path = format!("{}.parquet", self.lines);
         let Found { columns, rows, size_bytes } = self.find().await?;
         let shape = Shape { columns: &columns, rows, size_bytes };
@@ -66,10 +71,9 @@ impl Conversion<'_> {
                 output.add(&row, line.at.len()).map_err(failed)?;
                 if output.is_due() {
                     output.write_group().await?;
-                    self.refuse_if_stopped()?;
                 }
             }
-            self.refuse_if_stopped()?;
+            (self.watch)(WRITING, window.lines.last().map_or(0, |line| line.number))?;
         }
         output.finish().await?;
         Ok(path)
@@ -77,7 +81,7 @@ impl Conversion<'_> {
 
     /// This build has none.
     #[cfg(not(feature = "parquet"))]
-    pub(crate) async fn to_parquet(&self) -> Result<String, ToolError> {
+    pub(crate) async fn to_parquet(&mut self) -> Result<String, ToolError> {
         Format::Parquet.check().map(|()| String::new())
     }
 
@@ -85,7 +89,7 @@ impl Conversion<'_> {
         RecordFile::open(self.disk, self.lines, Format::JsonLines, (0, 1)).await
     }
 
-    async fn find(&self) -> Result<Found, ToolError> {
+    async fn find(&mut self) -> Result<Found, ToolError> {
         let mut columns = Columns::default();
         let (mut lines, mut rows) = (self.open().await?, 0);
         while let Some(window) = lines.next_window().await? {
@@ -100,13 +104,9 @@ impl Conversion<'_> {
                 }
             }
             rows += window.lines.len() as u64;
-            self.refuse_if_stopped()?;
+            (self.watch)(FINDING, rows)?;
         }
         columns.fix();
         Ok(Found { columns, rows, size_bytes: lines.size() })
-    }
-
-    fn refuse_if_stopped(&self) -> Result<(), ToolError> {
-        if self.stop.is_set() { Err(ToolError::Stopped) } else { Ok(()) }
     }
 }

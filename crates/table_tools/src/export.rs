@@ -15,7 +15,7 @@
 //! worker.
 
 use crate::conversion::Conversion;
-use crate::environment::ToolEnvironment;
+use crate::environment::{Progress, Rate, Rest, ToolEnvironment};
 use crate::error::ToolError;
 use crate::files::folder_of;
 use crate::files::format::Format;
@@ -31,6 +31,10 @@ use base::{BoxFuture, Disk};
 use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Progress of the second pass is shown so often.
+const EVERY: Duration = Duration::from_millis(250);
 
 /// What is exported, and where to.
 pub struct ExportPlan {
@@ -179,13 +183,13 @@ impl Files {
         &self,
         plan: &ExportPlan,
         entities: u64,
-        environment: &ToolEnvironment<'_>,
+        environment: &mut ToolEnvironment<'_>,
     ) -> Result<Exported, ToolError> {
         let failed = |error| ToolError::file(&self.file, error);
         let is_there = self.disk.exists(&self.partial).await.map_err(failed)?;
         // Else it was renamed just before the end of an earlier run.
         if is_there {
-            let made = self.convert(plan.format, environment).await.map_err(|error| {
+            let made = self.convert(plan.format, entities, environment).await.map_err(|error| {
                 let kept = format!("{} has all {entities} entities; the same command goes on", self.partial);
                 error.keeping(kept)
             })?;
@@ -201,8 +205,24 @@ impl Files {
     }
 
     /// The path of the partial file in the format that is wanted.
-    async fn convert(&self, format: Format, environment: &ToolEnvironment<'_>) -> Result<String, ToolError> {
-        let conversion = Conversion { disk: &*self.disk, lines: &self.partial, stop: &environment.stop };
+    async fn convert(
+        &self,
+        format: Format,
+        entities: u64,
+        environment: &mut ToolEnvironment<'_>,
+    ) -> Result<String, ToolError> {
+        let clock = environment.surroundings.clock.clone();
+        let (mut rate, mut shown_at) = (Rate::new(clock.monotonic(), 0), clock.monotonic());
+        let mut watch = |verb, done| {
+            let now = clock.monotonic();
+            if now.saturating_sub(shown_at) >= EVERY {
+                shown_at = now;
+                let (rate, rest) = (rate.look(now, done), Rest::About(entities.saturating_sub(done)));
+                (environment.watcher)(&Progress { verb, done, rate, rest });
+            }
+            if environment.stop.is_set() { Err(ToolError::Stopped) } else { Ok(()) }
+        };
+        let mut conversion = Conversion { disk: &*self.disk, lines: &self.partial, watch: &mut watch };
         match format {
             Format::JsonLines => Ok(self.partial.clone()),
             Format::Csv => conversion.to_csv().await,

@@ -63,6 +63,10 @@ mod tests {
             assert_eq!(Format::of_name(name), format, "{name}");
         }
         assert_eq!(Format::Csv.bytes_before(7, 100), 7);
+        assert!(Format::Csv.check().is_ok());
+        let refused = Format::Parquet.check().map_err(|error| error.to_string());
+        let line = "this build has no Parquet; build it with cargo build --release --features parquet";
+        assert_eq!(refused, if cfg!(feature = "parquet") { Ok(()) } else { Err(line.to_owned()) });
         assert_eq!((Format::Parquet.bytes_before(0, 100), Format::Parquet.bytes_before(7, 100)), (0, 100));
     }
 }

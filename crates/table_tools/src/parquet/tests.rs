@@ -4,7 +4,6 @@
 use super::read::ParquetFile;
 use super::write::GROUP_ROWS_MAX;
 use crate::conversion::Conversion;
-use crate::environment::Stop;
 use crate::error::ToolError;
 use crate::lines::row::Row;
 use crate::lines::row::tests::{entities, shown};
@@ -40,8 +39,8 @@ fn put(disk: &MemoryDisk, path: &str, content: &[u8]) {
 fn converted(lines: &[u8]) -> Result<Vec<u8>, ToolError> {
     let disk = MemoryDisk::new();
     put(&disk, LINES, lines);
-    let conversion = Conversion { disk: &disk, lines: LINES, stop: &Stop::default() };
-    let path = done(conversion.to_parquet())?;
+    let mut watch = |_, _| Ok(());
+    let path = done(Conversion { disk: &disk, lines: LINES, watch: &mut watch }.to_parquet())?;
     let file = done(disk.open(&path, OpenMode::Read)).expect("a file");
     let size = done(file.size()).expect("a size");
     Ok(done(file.read_at(0, size as usize)).expect("bytes").to_vec())
@@ -202,6 +201,23 @@ fn a_file_that_was_cut_off_or_changed_is_refused() {
             Ok(lines) => assert!(lines == whole, "bit {bit}"),
             Err(line) => assert!(line.starts_with("f.parquet: "), "{bit}: {line}"),
         }
+    }
+}
+
+#[test]
+fn a_conversion_is_stopped_between_windows() {
+    let disk = MemoryDisk::new();
+    put(&disk, LINES, b"{\"PartitionKey\":\"p\",\"RowKey\":\"r\"}\n");
+    for stops_at in [0, 1, 2] {
+        let mut seen = Vec::new();
+        let mut watch = |verb, rows| {
+            seen.push((verb, rows));
+            if seen.len() > stops_at { Err(ToolError::Stopped) } else { Ok(()) }
+        };
+        let ended = done(Conversion { disk: &disk, lines: LINES, watch: &mut watch }.to_parquet());
+        assert_eq!(ended.is_ok(), stops_at == 2, "{ended:?}");
+        let expected = [("finding columns", 1), ("writing columns", 1)];
+        assert_eq!(seen, expected[..seen.len()]);
     }
 }
 
