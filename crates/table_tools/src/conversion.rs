@@ -37,7 +37,7 @@ struct Found {
 
 impl Conversion<'_> {
     /// Writes CSV; its path.
-    pub(crate) async fn to_csv(&mut self) -> Result<String, ToolError> {
+    pub(crate) async fn write_csv(&mut self) -> Result<String, ToolError> {
         let path = format!("{}.csv", self.lines);
         let columns = self.find().await?.columns;
         let (mut output, mut out) = (Output::create(self.disk, &path).await?, Vec::new());
@@ -58,7 +58,7 @@ impl Conversion<'_> {
 
     /// Writes Parquet; its path.
     #[cfg(feature = "parquet")]
-    pub(crate) async fn to_parquet(&mut self) -> Result<String, ToolError> {
+    pub(crate) async fn write_parquet(&mut self) -> Result<String, ToolError> {
         let path = format!("{}.parquet", self.lines);
         let Found { columns, rows, size_bytes } = self.find().await?;
         let shape = Shape { columns: &columns, rows, size_bytes };
@@ -81,7 +81,7 @@ impl Conversion<'_> {
 
     /// This build has none.
     #[cfg(not(feature = "parquet"))]
-    pub(crate) async fn to_parquet(&mut self) -> Result<String, ToolError> {
+    pub(crate) async fn write_parquet(&mut self) -> Result<String, ToolError> {
         Format::Parquet.check().map(|()| String::new())
     }
 

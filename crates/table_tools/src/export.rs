@@ -225,8 +225,8 @@ impl Files {
         let mut conversion = Conversion { disk: &*self.disk, lines: &self.partial, watch: &mut watch };
         match format {
             Format::JsonLines => Ok(self.partial.clone()),
-            Format::Csv => conversion.to_csv().await,
-            Format::Parquet => conversion.to_parquet().await,
+            Format::Csv => conversion.write_csv().await,
+            Format::Parquet => conversion.write_parquet().await,
         }
     }
 }

@@ -40,7 +40,7 @@ fn converted(lines: &[u8]) -> Result<Vec<u8>, ToolError> {
     let disk = MemoryDisk::new();
     put(&disk, LINES, lines);
     let mut watch = |_, _| Ok(());
-    let path = done(Conversion { disk: &disk, lines: LINES, watch: &mut watch }.to_parquet())?;
+    let path = done(Conversion { disk: &disk, lines: LINES, watch: &mut watch }.write_parquet())?;
     let file = done(disk.open(&path, OpenMode::Read)).expect("a file");
     let size = done(file.size()).expect("a size");
     Ok(done(file.read_at(0, size as usize)).expect("bytes").to_vec())
@@ -214,7 +214,7 @@ fn a_conversion_is_stopped_between_windows() {
             seen.push((verb, rows));
             if seen.len() > stops_at { Err(ToolError::Stopped) } else { Ok(()) }
         };
-        let ended = done(Conversion { disk: &disk, lines: LINES, watch: &mut watch }.to_parquet());
+        let ended = done(Conversion { disk: &disk, lines: LINES, watch: &mut watch }.write_parquet());
         assert_eq!(ended.is_ok(), stops_at == 2, "{ended:?}");
         let expected = [("finding columns", 1), ("writing columns", 1)];
         assert_eq!(seen, expected[..seen.len()]);
