@@ -34,6 +34,15 @@ impl RecordFile {
         Ok(RecordFile::Text(TextFile::open(disk, path, format, (at, number)).await?))
     }
 
+    /// Its format.
+    pub(crate) fn format(&self) -> Format {
+        match self {
+            RecordFile::Text(file) => file.format(),
+            #[cfg(feature = "parquet")]
+            RecordFile::Parquet(_) => Format::Parquet,
+        }
+    }
+
     /// The position at its end.
     pub(crate) fn size(&self) -> u64 {
         match self {

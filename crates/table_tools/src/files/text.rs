@@ -52,6 +52,10 @@ impl TextFile {
         Ok(file)
     }
 
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
     pub(crate) fn size_bytes(&self) -> u64 {
         self.size_bytes
     }

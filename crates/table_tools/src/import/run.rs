@@ -150,7 +150,6 @@ async fn check(import: &ImportPlan, environment: &mut ToolEnvironment<'_>) -> Re
 
 struct Import {
     file: RecordFile,
-    format: Format,
     compared: Compared,
     state_file: StateFile,
     state: ImportState,
@@ -184,7 +183,6 @@ impl Import {
         };
         Import {
             file,
-            format: plan.format,
             compared,
             state_file,
             state,
@@ -337,7 +335,7 @@ impl Import {
     }
 
     async fn keep(&mut self) -> Result<(), ToolError> {
-        let done_bytes = self.format.bytes_before(self.state.done_to, self.compared.size_bytes());
+        let done_bytes = self.file.format().bytes_before(self.state.done_to, self.compared.size_bytes());
         self.compared.read_to(done_bytes).await?;
         (self.state.checksum, self.state.compared_size) = (self.compared.checksum(), self.compared.end());
         self.state_file.write(&self.state).await

@@ -1,8 +1,8 @@
 //! Reads a file, a row group at a time, as windows of lines of JSON.
 //!
 //! What always holds: any bytes are read or refused; of a file that this program has written, bytes that were
-//! changed are refused, because each row group and the end have a checksum; memory is the bytes of a row group, which
-//! [`GROUP_SIZE_BYTES_MAX`] bounds, a page of each column and a window.
+//! changed are refused, because each row group and the end have a checksum; memory is the bytes of a row
+//! group, which [`GROUP_SIZE_BYTES_MAX`] bounds, a page of each column and a window.
 
 use super::column::{Column, Cursor};
 use super::{CHECKSUMS_KEY, COLUMNS_KEY, CREATED_BY, END_CHECK_SIZE_BYTES, END_MAGIC, GroupChecksum, KEYS};
