@@ -81,8 +81,9 @@ fn nothing_is_lost_or_twice_whenever_it_is_killed() {
     let folder = folder.path();
     let (_server, connection) = start(folder);
     let fine = |arguments: &[&str]| {
+        // A slow machine shows progress there.
         let (code, out, errors) = run(folder, &connection, arguments);
-        assert_eq!((code, errors.as_str()), (0, ""), "{arguments:?}: {out}");
+        assert_eq!(code, 0, "{arguments:?}: {out}{errors}");
         out
     };
     std::fs::write(folder.join("in.jsonl"), lines()).expect("a file");
