@@ -3,7 +3,7 @@
 //! ```text
 //! FILE.partial    lines of JSON, in whatever format the file is to be; grows by whole pages
 //! FILE.state      where each range is, and how many bytes of FILE.partial that accounts for
-//! FILE            by a rename, once all is there; of CSV after a second pass, which knows all columns
+//! FILE            by a rename, once all is there; of columns after a second pass, which knows all of them
 //! ```
 //!
 //! The order of lines: within a partition, and within a range, that of keys; ranges are mixed by pages as
@@ -14,13 +14,12 @@
 //! accounts for, so that a run that goes on has nothing twice and nothing missing; memory is a page for each
 //! worker.
 
-use crate::csv::columns::{COLUMNS_MAX, Columns};
-use crate::csv::write::{put_head, put_record};
-use crate::environment::ToolEnvironment;
+use crate::conversion::Conversion;
+use crate::environment::{Progress, Rate, Rest, ToolEnvironment};
 use crate::error::ToolError;
 use crate::files::folder_of;
+use crate::files::format::Format;
 use crate::files::output::Output;
-use crate::files::records::{Format, RecordFile};
 use crate::files::state_file::StateFile;
 use crate::lines::row::Row;
 use crate::place::TablePlace;
@@ -32,6 +31,10 @@ use base::{BoxFuture, Disk};
 use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Progress of the second pass is shown so often.
+const EVERY: Duration = Duration::from_millis(250);
 
 /// What is exported, and where to.
 pub struct ExportPlan {
@@ -87,6 +90,7 @@ pub fn export<'a, 'e: 'a>(
     environment: &'a mut ToolEnvironment<'e>,
 ) -> LocalBoxFuture<'a, Result<Exported, ToolError>> {
     Box::pin(async move {
+        plan.format.check()?;
         let files = plan.files(environment.disk.clone());
         if plan.restarts {
             files.state.remove().await?;
@@ -179,21 +183,16 @@ impl Files {
         &self,
         plan: &ExportPlan,
         entities: u64,
-        environment: &ToolEnvironment<'_>,
+        environment: &mut ToolEnvironment<'_>,
     ) -> Result<Exported, ToolError> {
         let failed = |error| ToolError::file(&self.file, error);
         let is_there = self.disk.exists(&self.partial).await.map_err(failed)?;
         // Else it was renamed just before the end of an earlier run.
         if is_there {
-            let made = match plan.format {
-                Format::JsonLines => self.partial.clone(),
-                Format::Csv => self.convert(environment).await.map_err(|error| {
-                    error.keeping(format!(
-                        "{} has all {entities} entities; the same command goes on",
-                        self.partial
-                    ))
-                })?,
-            };
+            let made = self.convert(plan.format, entities, environment).await.map_err(|error| {
+                let kept = format!("{} has all {entities} entities; the same command goes on", self.partial);
+                error.keeping(kept)
+            })?;
             self.disk.rename(&made, &self.file).await.map_err(failed)?;
             self.disk.sync_folder(folder_of(&self.file)).await.map_err(failed)?;
             if made != self.partial {
@@ -205,55 +204,31 @@ impl Files {
         Ok(Exported { entities, size_bytes: file.size().await.map_err(failed)? })
     }
 
-    /// Writes CSV: first all lines are read for their columns, then once more.
-    async fn convert(&self, environment: &ToolEnvironment<'_>) -> Result<String, ToolError> {
-        let path = format!("{}.csv", self.partial);
-        let open = || RecordFile::open(&*self.disk, &self.partial, Format::JsonLines, (0, 1));
-        let mut columns = Columns::default();
-        let mut lines = open().await?;
-        while let Some(window) = lines.next_window().await? {
-            for line in &window.lines {
-                let row = row_of(&window.text[line.at.clone()], &self.partial, line.number)?;
-                if !columns.add(&row) {
-                    let what = format!(
-                        "the entities have more than {COLUMNS_MAX} properties of different names or types, \
-                         which are too many columns; export JSON lines, or --select some"
-                    );
-                    return Err(ToolError::Refused(what));
-                }
+    /// The path of the partial file in the format that is wanted.
+    async fn convert(
+        &self,
+        format: Format,
+        entities: u64,
+        environment: &mut ToolEnvironment<'_>,
+    ) -> Result<String, ToolError> {
+        let clock = environment.surroundings.clock.clone();
+        let (mut rate, mut shown_at) = (Rate::new(clock.monotonic(), 0), clock.monotonic());
+        let mut watch = |verb, done| {
+            let now = clock.monotonic();
+            if now.saturating_sub(shown_at) >= EVERY {
+                shown_at = now;
+                let (rate, rest) = (rate.look(now, done), Rest::About(entities.saturating_sub(done)));
+                (environment.watcher)(&Progress { verb, done, rate, rest });
             }
-            self.refuse_if_stopped(environment)?;
+            if environment.stop.is_set() { Err(ToolError::Stopped) } else { Ok(()) }
+        };
+        let mut conversion = Conversion { disk: &*self.disk, lines: &self.partial, watch: &mut watch };
+        match format {
+            Format::JsonLines => Ok(self.partial.clone()),
+            Format::Csv => conversion.write_csv().await,
+            Format::Parquet => conversion.write_parquet().await,
         }
-        columns.fix();
-        let (mut output, mut out) = (Output::create(&*self.disk, &path).await?, Vec::new());
-        put_head(&mut out, &columns);
-        let mut lines = open().await?;
-        while let Some(window) = lines.next_window().await? {
-            for line in &window.lines {
-                put_record(
-                    &mut out,
-                    &row_of(&window.text[line.at.clone()], &self.partial, line.number)?,
-                    &columns,
-                );
-            }
-            output.append(std::mem::take(&mut out)).await?;
-            self.refuse_if_stopped(environment)?;
-        }
-        output.append(out).await?;
-        output.sync().await?;
-        Ok(path)
     }
-
-    fn refuse_if_stopped(&self, environment: &ToolEnvironment<'_>) -> Result<(), ToolError> {
-        if environment.stop.is_set() { Err(ToolError::Stopped) } else { Ok(()) }
-    }
-}
-
-/// The entity of a line that this program has written.
-pub(crate) fn row_of<'a>(line: &'a [u8], path: &str, number: u64) -> Result<Row<'a>, ToolError> {
-    let failed = |what: String| ToolError::Line { path: path.to_owned(), line: number, what };
-    let text = simdutf8::basic::from_utf8(line).map_err(|_| failed("it is not UTF-8".to_owned()))?;
-    Row::parse(text).map_err(|error| failed(error.to_string()))
 }
 
 /// Rows as lines.

@@ -13,6 +13,7 @@
 mod access;
 mod blobs;
 mod commands;
+mod conversion;
 mod csv;
 mod environment;
 mod error;
@@ -21,6 +22,8 @@ mod files;
 mod import;
 mod lines;
 mod mapping;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod place;
 mod queues;
 mod scan;
@@ -37,7 +40,7 @@ pub use commands::schema::{Beyond, PropertySchema, Schema, schema};
 pub use environment::{Progress, Rest, Stop, ToolEnvironment};
 pub use error::ToolError;
 pub use export::{ExportPlan, Exported, export};
-pub use files::records::Format;
+pub use files::format::Format;
 pub use import::run::{ImportPlan, Imported, import};
 pub use import::writer::OnConflict;
 pub use mapping::{Mapping, MappingError};

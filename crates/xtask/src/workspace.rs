@@ -50,6 +50,16 @@ pub(crate) fn server_binary(asked_for: Option<&Path>) -> Outcome<PathBuf> {
     Ok(target()?.join("release").join("larimar"))
 }
 
+/// The program with all features, as packages have it, in the profile of the tests, which have built most of
+/// it.
+pub(crate) fn full_binary() -> Outcome<PathBuf> {
+    let status = cargo()?.args(["build", "--quiet", "--package", "larimar", "--all-features"]).status()?;
+    if !status.success() {
+        return Err("the program with all features does not build".into());
+    }
+    Ok(target()?.join("debug").join("larimar"))
+}
+
 /// A folder that is new now and gone when this is dropped.
 pub(crate) struct Scratch {
     path: PathBuf,

@@ -60,7 +60,7 @@ pub(crate) struct AdviseReachArguments {
 /// What is sampled.
 #[derive(Debug, Args)]
 pub(crate) struct SampleArguments {
-    /// Entities of a file of JSON lines or CSV instead of a table's; its keys may be absent
+    /// Entities of a file of JSON lines, CSV or Parquet instead of a table's; its keys may be absent
     #[arg(long, value_name = "FILE")]
     pub(crate) sample: Option<PathBuf>,
 

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 /// What `larimar table` does.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TableCommand {
-    /// Write a table's entities to a file of JSON lines or CSV
+    /// Write a table's entities to a file of JSON lines, CSV or Parquet
     ///
     /// The file appears once all is in it. Stopped or killed, the same command goes on. Ends with 2 if
     /// something is wrong, with 130 if it was stopped.
     Export(ExportArguments),
-    /// Write the entities of a file of JSON lines or CSV to a table
+    /// Write the entities of a file of JSON lines, CSV or Parquet to a table
     ///
     /// Stopped or killed, the same command goes on. Ends with 2 if something is wrong, with 130 if it was
     /// stopped.
@@ -81,6 +81,8 @@ pub(crate) enum FileFormat {
     Jsonl,
     /// A line of names, a line of types, a record an entity
     Csv,
+    /// Columns, a row an entity; in a build with the feature parquet
+    Parquet,
 }
 
 /// What becomes of an entity whose key is there already.
@@ -106,7 +108,7 @@ pub(crate) struct ExportArguments {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Its format. Without it what its name ends with: .jsonl, .ndjson, .json or .csv
+    /// Its format. Without it what its name ends with: .jsonl, .ndjson, .json, .csv or .parquet
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<FileFormat>,
 
@@ -141,7 +143,7 @@ pub(crate) struct ImportArguments {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Its format. Without it what its name ends with: .jsonl, .ndjson, .json or .csv
+    /// Its format. Without it what its name ends with: .jsonl, .ndjson, .json, .csv or .parquet
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<FileFormat>,
 

@@ -110,8 +110,11 @@ pub(super) fn format(given: Option<FileFormat>, file: &str) -> Result<Format, Fa
     match given {
         Some(FileFormat::Jsonl) => Ok(Format::JsonLines),
         Some(FileFormat::Csv) => Ok(Format::Csv),
+        Some(FileFormat::Parquet) => Ok(Format::Parquet),
         None => Format::of_name(file).ok_or_else(|| {
-            mistake(format!("{file}: its name tells no format (.jsonl, .csv); give --format jsonl or csv"))
+            let names =
+                "its name tells no format (.jsonl, .csv, .parquet); give --format jsonl, csv or parquet";
+            mistake(format!("{file}: {names}"))
         }),
     }
 }

@@ -9,7 +9,8 @@
 use super::Selection;
 use crate::environment::ToolEnvironment;
 use crate::error::ToolError;
-use crate::files::records::{Format, RecordFile};
+use crate::files::format::Format;
+use crate::files::records::RecordFile;
 use crate::lines::row::{Row, RowError};
 use crate::place::TablePlace;
 use crate::scan::worker::{Place, Sink};

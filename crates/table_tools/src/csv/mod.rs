@@ -11,6 +11,5 @@
 //! `""` is an empty text, or no bytes. What always holds: what is written is read back as the same entity,
 //! but for the order of its properties, which is that of the columns.
 
-pub(crate) mod columns;
 pub(crate) mod read;
 pub(crate) mod write;

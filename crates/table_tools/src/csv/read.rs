@@ -2,7 +2,7 @@
 //!
 //! What always holds: any bytes are read or refused; a record with too few or too many cells is refused.
 
-use super::columns::COLUMNS_MAX;
+use crate::files::columns::COLUMNS_MAX;
 use crate::lines::json::put_text;
 use crate::lines::token::{EdmType, Token};
 use std::borrow::Cow;

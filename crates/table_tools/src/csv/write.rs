@@ -1,6 +1,6 @@
 //! Writes the head of a file, and records.
 
-use super::columns::Columns;
+use crate::files::columns::Columns;
 use crate::lines::json::text_of;
 use crate::lines::row::Row;
 use crate::lines::token::{EdmType, Token};

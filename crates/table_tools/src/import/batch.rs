@@ -4,8 +4,8 @@
 //! with the same key are never in the same portion.
 
 use crate::error::ToolError;
-use crate::export::row_of;
-use crate::files::records::Window;
+use crate::files::records::row_of;
+use crate::files::window::Window;
 use base::FixedHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
@@ -124,7 +124,7 @@ pub(crate) fn jobs(batches: Vec<Batch>) -> Vec<Vec<Batch>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::records::Line;
+    use crate::files::window::Line;
 
     fn window(entities: &[(&str, &str, usize)]) -> Window {
         let (mut text, mut lines) = (Vec::new(), Vec::new());

@@ -19,6 +19,7 @@ const EVERY: Duration = Duration::from_millis(250);
 pub(super) struct Compared {
     file: Arc<dyn DiskFile>,
     path: String,
+    size_bytes: u64,
     checksum: Crc64,
     end: u64,
 }
@@ -26,8 +27,15 @@ pub(super) struct Compared {
 impl Compared {
     /// Of nothing yet.
     pub(super) async fn open(disk: &dyn Disk, path: &str) -> Result<Self, ToolError> {
-        let file = disk.open(path, OpenMode::Read).await.map_err(|error| ToolError::file(path, error))?;
-        Ok(Compared { file, path: path.to_owned(), checksum: Crc64::default(), end: 0 })
+        let failed = |error| ToolError::file(path, error);
+        let file = disk.open(path, OpenMode::Read).await.map_err(failed)?;
+        let size_bytes = file.size().await.map_err(failed)?;
+        Ok(Compared { file, path: path.to_owned(), size_bytes, checksum: Crc64::default(), end: 0 })
+    }
+
+    /// Bytes of the file, when it was opened.
+    pub(super) fn size_bytes(&self) -> u64 {
+        self.size_bytes
     }
 
     /// How many bytes it is of.
@@ -63,8 +71,7 @@ impl Compared {
         done_to: u64,
         environment: &mut ToolEnvironment<'_>,
     ) -> Result<bool, ToolError> {
-        let size_bytes = self.file.size().await.map_err(|error| ToolError::file(&self.path, error))?;
-        if size_bytes < compared_size.max(done_to) {
+        if self.size_bytes < compared_size.max(done_to) {
             return Ok(false);
         }
         let clock = environment.surroundings.clock.clone();

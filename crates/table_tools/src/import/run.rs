@@ -8,8 +8,10 @@ use super::writer::{Counts, OnConflict};
 use crate::access::TableAccess;
 use crate::environment::{Progress, Rate, Rest, ToolEnvironment};
 use crate::error::ToolError;
-use crate::files::records::{Format, RecordFile, Window};
+use crate::files::format::Format;
+use crate::files::records::RecordFile;
 use crate::files::state_file::StateFile;
+use crate::files::window::Window;
 use crate::place::TablePlace;
 use futures_util::future::LocalBoxFuture;
 use futures_util::future::{Either, select};
@@ -59,14 +61,14 @@ pub struct Imported {
 /// What is kept of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct ImportState {
-    /// All lines before it are written; and its line.
+    /// All lines before it are written (bytes, of Parquet rows); and its line.
     done_to: u64,
     line: u64,
     /// Lines behind `done_to` up to here may be written.
     issued_to: u64,
     counts: Counts,
-    /// Of the file's first bytes, and of how many: of `done_to`, but a state of a former version is of 64
-    /// KiB.
+    /// Of the file's first bytes, and of how many: of `done_to`, of Parquet of all, but a state of a former
+    /// version is of 64 KiB.
     checksum: u64,
     compared_size: u64,
 }
@@ -102,7 +104,10 @@ pub fn import<'a, 'e: 'a>(
         let start = kept.unwrap_or(ImportState { line: 1, ..ImportState::default() });
         let mut compared = Compared::open(&*disk, &plan.file).await?;
         let before = (start.checksum, start.compared_size);
-        if kept.is_some() && !compared.check(before, start.done_to, environment).await? {
+        let done_bytes = plan.format.bytes_before(start.done_to, compared.size_bytes());
+        // What decides all is to be the same up to its end.
+        let is_other = plan.format == Format::Parquet && done_bytes != start.compared_size;
+        if kept.is_some() && (is_other || !compared.check(before, done_bytes, environment).await?) {
             let what = format!(
                 "{} is not the file that {} is about; give --restart to import it from its beginning",
                 plan.file,
@@ -237,7 +242,7 @@ impl Import {
                     self.keep().await?;
                     let done = self.state.counts.written + self.state.counts.skipped;
                     let rate = rate.look(clock.monotonic(), done);
-                    let share = self.state.done_to as f64 / self.file.size_bytes().max(1) as f64;
+                    let share = self.state.done_to as f64 / self.file.size().max(1) as f64;
                     let (verb, rest) = ("importing", Rest::Share(share));
                     (environment.watcher)(&Progress { verb, done, rate, rest });
                 }
@@ -330,7 +335,8 @@ impl Import {
     }
 
     async fn keep(&mut self) -> Result<(), ToolError> {
-        self.compared.read_to(self.state.done_to).await?;
+        let done_bytes = self.file.format().bytes_before(self.state.done_to, self.compared.size_bytes());
+        self.compared.read_to(done_bytes).await?;
         (self.state.checksum, self.state.compared_size) = (self.compared.checksum(), self.compared.end());
         self.state_file.write(&self.state).await
     }

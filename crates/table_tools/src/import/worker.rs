@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::writer::{Counts, OnConflict, Source, write};
 use crate::access::TableAccess;
 use crate::error::ToolError;
-use crate::files::records::Window;
+use crate::files::window::Window;
 use base::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,8 +3,8 @@
 use super::batch::{Batch, Item};
 use crate::access::TableAccess;
 use crate::error::ToolError;
-use crate::export::row_of;
-use crate::files::records::Window;
+use crate::files::records::row_of;
+use crate::files::window::Window;
 use crate::lines::row::rows_of_page;
 use crate::lines::same::first_difference;
 use serde::{Deserialize, Serialize};

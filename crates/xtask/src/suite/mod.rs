@@ -165,8 +165,10 @@ fn set_up_python(root: &Path) -> Outcome<()> {
     Ok(std::fs::write(installed, list)?)
 }
 
+/// Files of Parquet are of a program that has the feature.
 fn test_python(root: &Path, binary: &Path) -> Outcome<()> {
-    finish(&mut pytest(root, binary)?)
+    let full_binary = workspace::full_binary()?;
+    finish(pytest(root, binary)?.env("LARIMAR_FULL_BIN", full_binary))
 }
 
 /// The Python clients' tests of this server, ready to run.

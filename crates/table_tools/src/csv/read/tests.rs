@@ -1,8 +1,8 @@
 //! Records are read back as the entities that were written.
 
 use super::*;
-use crate::csv::columns::Columns;
 use crate::csv::write::{put_head, put_record};
+use crate::files::columns::Columns;
 use crate::lines::row::Row;
 use crate::lines::row::tests::{entities, shown};
 use proptest::prelude::*;
