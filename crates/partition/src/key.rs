@@ -16,6 +16,7 @@ pub(crate) mod describe;
 mod start;
 mod text;
 
+pub(crate) use start::parse_cut_key;
 pub use start::{KeyStart, parse_key_start};
 pub use text::{put_text, put_text_open};
 

@@ -4,6 +4,7 @@
 //! only; what a server answers is printed with its control characters escaped.
 
 mod connection;
+mod heat_words;
 mod request;
 pub(crate) mod words;
 

@@ -70,7 +70,7 @@ const PLAIN: Setting = Setting {
 };
 
 /// All settings, in the order of the documentation.
-pub(crate) static SETTINGS: [Setting; 39] = [
+pub(crate) static SETTINGS: [Setting; 40] = [
     Setting {
         group: "Data",
         key: "data",
@@ -419,6 +419,17 @@ pub(crate) static SETTINGS: [Setting; 39] = [
         unit: "ranges",
         default: "32",
         meaning: "ranges of the process; then none is split any more",
+        ..PLAIN
+    },
+    Setting {
+        group: "Memory, ranges and threads",
+        key: "heat_sample",
+        flag: "--heat-sample",
+        operand: "COUNT",
+        kind: Kind::Whole { least: 0, most: Some(65_536) },
+        unit: "requests",
+        default: "64",
+        meaning: "one request in so many is noted, by the key that it is for, in what larimar admin heat prints; 0: none",
         ..PLAIN
     },
     Setting {
