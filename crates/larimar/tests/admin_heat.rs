@@ -71,12 +71,16 @@ fn the_hottest_partitions_and_appends_are_named() {
         "{out}"
     );
     let range = log["range"].as_u64().expect("a range");
-    let appends = format!("appends at one end of range {range}: ");
+    let appends = format!("appends at one end of range {range} of table entity: ");
     assert!(answer["remarks"][0].as_str().is_some_and(|remark| remark.starts_with(&appends)), "{out}");
-    assert_eq!(find(&answer["ranges"], |found| found["range"] == range)["writes_go_to"], "last");
+    assert_eq!(
+        find(&answer["ranges"], |found| found["table"] == "entity" && found["range"] == range)["writes_go_to"],
+        "last"
+    );
     assert!(answer["sketch_bytes"].as_u64().is_some_and(|bytes| bytes < 5 * 65_536), "{out}");
 
-    let (_, out, _) = heat(folder, &server, &["--range", &range.to_string(), "--top", "2"]);
+    let (_, out, _) =
+        heat(folder, &server, &["--table", "entity", "--range", &range.to_string(), "--top", "9"]);
     assert!(out.starts_with("TABLE   RANGE  ACCOUNT") && out.contains("\"log\""), "{out}");
     assert!(out.contains("KEYS FROM") && out.contains("@|") && out.contains(&appends), "{out}");
     assert!(out.contains("\"b\\\"q\""), "{out}");

@@ -135,11 +135,15 @@ pub(crate) struct TableArguments {
 /// What of the heat is printed.
 #[derive(Debug, Args)]
 pub(crate) struct HeatArguments {
+    /// Only ranges of this object table: map, container, entity, message or blob
+    #[arg(long, value_name = "TABLE", value_parser = object_table)]
+    pub(crate) table: Option<&'static str>,
+
     /// So many partitions, the hottest first. Without it 20; 1000 at most
     #[arg(long, value_name = "COUNT")]
     pub(crate) top: Option<u64>,
 
-    /// Only the range with this number, which larimar admin ranges prints
+    /// Only ranges with this number, which larimar admin ranges prints; each table has one at most
     #[arg(long, value_name = "NUMBER")]
     pub(crate) range: Option<u64>,
 
@@ -179,6 +183,12 @@ pub(crate) enum TokenCommand {
         #[arg(value_parser = role)]
         role: Role,
     },
+}
+
+/// A name that a query can have as it is.
+fn object_table(text: &str) -> Result<&'static str, String> {
+    let known = ["map", "container", "entity", "message", "blob"].into_iter().find(|known| *known == text);
+    known.ok_or_else(|| "give map, container, entity, message or blob".to_owned())
 }
 
 fn role(text: &str) -> Result<Role, String> {

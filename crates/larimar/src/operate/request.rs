@@ -46,9 +46,10 @@ pub(super) fn request_of(command: &AdminCommand) -> Request {
 }
 
 fn query_of(heat: &HeatArguments) -> String {
-    let given = [("top", heat.top), ("range", heat.range), ("hours", heat.hours), ("rows", heat.rows)];
-    let pairs = given.iter().filter_map(|(key, value)| value.map(|value| format!("{key}={value}")));
-    let query = pairs.collect::<Vec<_>>().join("&");
+    let numbers = [("top", heat.top), ("range", heat.range), ("hours", heat.hours), ("rows", heat.rows)];
+    let numbers = numbers.iter().filter_map(|(key, value)| value.map(|value| format!("{key}={value}")));
+    let table = heat.table.map(|table| format!("table={table}"));
+    let query = table.into_iter().chain(numbers).collect::<Vec<_>>().join("&");
     if query.is_empty() { query } else { format!("?{query}") }
 }
 
@@ -75,7 +76,7 @@ mod tests {
             (&["status"][..], "GET", "status", Value::Null),
             (&["ranges", "--table", "blob"], "GET", "ranges", Value::Null),
             (&["heat"], "GET", "heat", Value::Null),
-            (&["heat", "--range", "7", "--top", "5"], "GET", "heat?top=5&range=7", Value::Null),
+            (&["heat", "--range", "7", "--table", "blob"], "GET", "heat?table=blob&range=7", Value::Null),
             (&["log-level"], "GET", "log-level", Value::Null),
             (&["log-level", "info"], "PUT", "log-level", json!({ "levels": "info" })),
             (&["flush"], "POST", "flush", json!({})),

@@ -13,6 +13,7 @@ use crate::key::describe::describe_start;
 use crate::key::{KeyStart, parse_cut_key};
 use crate::operation::ObjectTable;
 use base::Ticks;
+use base::clock::TICKS_PER_SECOND;
 use std::cmp::Reverse;
 use std::ops::Range;
 use std::time::Duration;
@@ -27,7 +28,9 @@ const ROWS_A_RANGE_MAX: u64 = 32;
 pub struct HeatQuery {
     /// Of so much time, as far back as whole buckets go; [`HEAT_WINDOW_MAX`] at most.
     pub window: Duration,
-    /// Only of the range with this id.
+    /// Only of this object table's ranges.
+    pub table: Option<ObjectTable>,
+    /// Only of ranges with this id, of which each object table has one at most.
     pub range: Option<u64>,
     /// Rows of the map of keys and time at most, those of all ranges together.
     pub rows_max: u64,
@@ -134,8 +137,10 @@ pub(crate) fn columns_of(
     buckets.clone().map(of_bucket).collect()
 }
 
+/// To the second.
 fn before(at: Ticks, by: Duration) -> Ticks {
-    Ticks(at.0.saturating_sub(Ticks(0).plus(by).0))
+    let ticks = at.0.saturating_sub(Ticks(0).plus(by).0);
+    Ticks(ticks - ticks % TICKS_PER_SECOND)
 }
 
 /// How many rows of the map each range gets: the hottest ones one at least, and of the rest its share.

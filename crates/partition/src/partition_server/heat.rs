@@ -31,7 +31,8 @@ impl PartitionServer {
         let (now, wall) = (clock.monotonic(), clock.now());
         let buckets = buckets_of(query.window, now);
         let (mut ranges, mut noted, mut unknown_ranges) = (Vec::new(), Vec::new(), 0);
-        for table in [ObjectTable::PartitionMap].into_iter().chain(OBJECT_TABLES) {
+        let tables = [ObjectTable::PartitionMap].into_iter().chain(OBJECT_TABLES);
+        for table in tables.filter(|table| query.table.is_none_or(|wanted| wanted == *table)) {
             for range in self.ranges(table) {
                 if query.range.is_some_and(|id| id != range.id()) {
                     continue;

@@ -15,10 +15,9 @@ fn settings() -> PartitionSettings {
 }
 
 async fn heat(partitions: &Partitions) -> Vec<RangeHeatReport> {
-    let query = HeatQuery { window: Duration::from_secs(3600), range: None, rows_max: 64 };
-    let mut ranges = partitions.heat(&query).await.ranges;
-    ranges.retain(|range| range.table == TABLE);
-    ranges
+    let query =
+        HeatQuery { window: Duration::from_secs(3600), table: Some(TABLE), range: None, rows_max: 64 };
+    partitions.heat(&query).await.ranges
 }
 
 async fn put_rows(partitions: &Partitions, partition: &str, numbers: impl Iterator<Item = u64>) {

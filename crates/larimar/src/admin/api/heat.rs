@@ -36,13 +36,15 @@ struct Wanted {
     top: u64,
     rows: u64,
     hours: u64,
+    table: Option<ObjectTable>,
     range: Option<u64>,
 }
 
 impl Wanted {
     /// Reads a query string.
     fn parse(query: &str) -> Result<Self, Answer> {
-        let mut wanted = Wanted { top: TOP, rows: ROWS, hours: *HOURS_BOUNDS.start(), range: None };
+        let hours = *HOURS_BOUNDS.start();
+        let mut wanted = Wanted { top: TOP, rows: ROWS, hours, table: None, range: None };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             let within = |bounds: RangeInclusive<u64>| {
@@ -56,11 +58,20 @@ impl Wanted {
                 "top" => wanted.top = within(TOP_BOUNDS)?,
                 "rows" => wanted.rows = within(ROWS_BOUNDS)?,
                 "hours" => wanted.hours = within(HOURS_BOUNDS)?,
+                "table" => {
+                    let known = TABLES_BY_NAME.into_iter().find(|(_, name)| *name == value);
+                    let (table, _) = known
+                        .ok_or_else(|| bad("table has to be map, container, entity, message or blob"))?;
+                    wanted.table = Some(table);
+                }
                 "range" => {
                     let number = value.parse().map_err(|_| bad("range has to be the number of a range"))?;
                     wanted.range = Some(number);
                 }
-                _ => return Err(bad("the query has a parameter that is none of top, rows, hours, range")),
+                _ => {
+                    let known = "top, rows, hours, table, range";
+                    return Err(bad(&format!("the query has a parameter that is none of {known}")));
+                }
             }
         }
         Ok(wanted)
@@ -76,18 +87,18 @@ pub(super) async fn heat(call: Call<'_>) -> Result<Answer, Answer> {
     let wanted = Wanted::parse(call.query)?;
     let partitions = layers(call)?.partitions;
     if let Some(id) = wanted.range {
-        check_range(&partitions, id).await?;
+        check_range(&partitions, wanted.table, id).await?;
     }
     let window = Duration::from_secs(3600 * wanted.hours);
-    let query = HeatQuery { window, range: wanted.range, rows_max: wanted.rows };
+    let query = HeatQuery { window, table: wanted.table, range: wanted.range, rows_max: wanted.rows };
     let report = partitions.heat(&query).await;
     let top = hottest(&report, usize::try_from(wanted.top).unwrap_or(usize::MAX));
     let names = names_of(&partitions, &top).await;
     Ok(Answer::json(200, &answer_of(&report, &top, &names)))
 }
 
-async fn check_range(partitions: &Partitions, id: u64) -> Result<(), Answer> {
-    for (table, _) in TABLES_BY_NAME {
+async fn check_range(partitions: &Partitions, of: Option<ObjectTable>, id: u64) -> Result<(), Answer> {
+    for (table, _) in TABLES_BY_NAME.into_iter().filter(|(table, _)| of.is_none_or(|of| of == *table)) {
         if partitions.range_details(table).await.iter().any(|range| range.id == id) {
             return Ok(());
         }
@@ -278,7 +289,7 @@ fn remarks_of(report: &HeatReport) -> Vec<String> {
             Some(RangeEnd::First) => ("prepends", "before its first key"),
         };
         remarks.push(format!(
-            "{what} at one end of range {id}: nearly all writes of the last minutes to it ({}) go {place}, so no split \
+            "{what} at one end of range {id} of table {}: nearly all writes of the last minutes go {place}, so no split \
              parts them",
             table_name(*table)
         ));
@@ -298,7 +309,7 @@ mod tests {
 
     #[test]
     fn queries_are_checked_whole() {
-        let usual = || Wanted { top: TOP, rows: ROWS, hours: 1, range: None };
+        let usual = || Wanted { top: TOP, rows: ROWS, hours: 1, table: None, range: None };
         for (query, expected) in [
             ("", Ok(usual())),
             ("top=7&hours=4", Ok(Wanted { top: 7, hours: 4, ..usual() })),
@@ -308,7 +319,9 @@ mod tests {
             ("hours=5", Err("hours has to be a whole number from 1 to 4")),
             ("rows", Err("rows has to be a whole number from 1 to 512")),
             ("range=-1", Err("range has to be the number of a range")),
-            ("tops=1", Err("none of top, rows, hours, range")),
+            ("table=blob", Ok(Wanted { table: Some(ObjectTable::Blob), ..usual() })),
+            ("table=blobs", Err("table has to be map, container, entity, message or blob")),
+            ("tops=1", Err("none of top, rows, hours, table, range")),
         ] {
             match (Wanted::parse(query), expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{query}"),
@@ -345,8 +358,8 @@ mod tests {
             (&json!("last"), &json!("first"))
         );
         let remark = |index: usize| answer["remarks"][index].as_str().unwrap_or_default().to_owned();
-        assert!(remark(0).starts_with("appends at one end of range 3: "), "{}", remark(0));
-        assert!(remark(1).starts_with("prepends at one end of range 4: "), "{}", remark(1));
+        assert!(remark(0).starts_with("appends at one end of range 3 of table entity: "), "{}", remark(0));
+        assert!(remark(1).starts_with("prepends at one end of range 4 of table entity: "), "{}", remark(1));
         assert!(remark(2).starts_with("2 ranges are not in this"), "{}", remark(2));
         let off = answer_of(&HeatReport::default(), &[], &ContainerNames::default());
         assert!(off["remarks"][0].as_str().is_some_and(|remark| remark.contains("--heat-sample 0")), "{off}");
