@@ -26,7 +26,7 @@ fn insert(server: &Server, partition: &str, row: u32) {
     assert_eq!(answer.status, 204, "{}", answer.text());
 }
 
-fn find<'a>(rows: &'a Value, matches: impl Fn(&Value) -> bool) -> &'a Value {
+fn find(rows: &Value, matches: impl Fn(&Value) -> bool) -> &Value {
     rows.as_array().and_then(|rows| rows.iter().find(|row| matches(row))).unwrap_or(&Value::Null)
 }
 

@@ -30,11 +30,18 @@ pub(crate) struct EndCounts {
     before: u64,
 }
 
+/// The outermost keys that were written.
+#[derive(Clone, Debug)]
+struct Outermost {
+    first: Box<[u8]>,
+    last: Box<[u8]>,
+}
+
 /// The outermost keys that were written, and how many writes moved them of late.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ends {
     /// Until the first write they are unknown.
-    keys: Option<(Box<[u8]>, Box<[u8]>)>,
+    keys: Option<Outermost>,
     current: EndCounts,
     former: EndCounts,
 }
@@ -54,8 +61,8 @@ impl Ends {
     pub(crate) fn note(&mut self, key: &[u8], bucket: u64) {
         let key = &key[..key.len().min(END_KEY_SIZE_BYTES_MAX)];
         self.turn_to(bucket);
-        let Some((first, last)) = &mut self.keys else {
-            self.keys = Some((key.into(), key.into()));
+        let Some(Outermost { first, last }) = &mut self.keys else {
+            self.keys = Some(Outermost { first: key.into(), last: key.into() });
             return;
         };
         self.current.writes += 1;
@@ -85,13 +92,13 @@ impl Ends {
                 sum.before += counts.before;
             }
         }
-        let (first, last) = self.keys.clone()?;
+        let Outermost { first, last } = self.keys.clone()?;
         choose_end(sum).map(|end| (end, if end == RangeEnd::Last { last } else { first }))
     }
 
     /// Bytes that it takes besides itself.
     pub(crate) fn size_bytes(&self) -> usize {
-        self.keys.as_ref().map_or(0, |(first, last)| first.len() + last.len())
+        self.keys.as_ref().map_or(0, |keys| keys.first.len() + keys.last.len())
     }
 }
 
