@@ -12,11 +12,11 @@
 //! in UTF-16. What always holds: the encoding is prefix-free, loses nothing, and byte order is (account, id,
 //! partition name, object name) order, each name in UTF-16 order.
 
+pub(crate) mod cut;
 pub(crate) mod describe;
 mod start;
 mod text;
 
-pub(crate) use start::parse_cut_key;
 pub use start::{KeyStart, parse_key_start};
 pub use text::{put_text, put_text_open};
 

@@ -246,8 +246,8 @@ impl Partitions {
         Box::pin(async move { self.server.range_details(table).await })
     }
 
-    /// Which keys were asked for in the last hours, and when. Rows may be read from disk, to tell whether what
-    /// is written is at an end of its range.
+    /// Which keys were asked for in the last hours, and when. Rows may be read from disk, to find out whether
+    /// what is written is at an end of its range.
     pub fn heat<'a>(&'a self, query: &'a HeatQuery) -> BoxFuture<'a, HeatReport> {
         Box::pin(async move { self.server.heat(query).await })
     }

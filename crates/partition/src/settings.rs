@@ -2,7 +2,8 @@
 
 use base::ByteSize;
 
-/// Settings of the partition layer of one process.
+/// Settings of the partition layer of one process. More than twelve fields, because tests and configurations
+/// name each of them alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionSettings {
     /// A memory table of this many bytes is frozen and written to a checkpoint.

@@ -1,6 +1,5 @@
 //! Answers of the admin side as text: tables with a head, and lines.
 
-use super::heat_words::heat_text;
 use super::text_of;
 use crate::arguments::admin_arguments::{AdminCommand, TableArguments};
 use base::ByteSize;
@@ -68,7 +67,6 @@ pub(super) fn text(command: &AdminCommand, answer: &Value) -> String {
     match command {
         AdminCommand::Ranges(_) => table(&RANGE_COLUMNS, &answer["ranges"]),
         AdminCommand::Loads(_) => table(&LOAD_COLUMNS, &answer["loads"]),
-        AdminCommand::Heat(_) => heat_text(answer),
         AdminCommand::Slow => table(&SLOW_COLUMNS, &answer["slow"]),
         AdminCommand::Settings => table(&SETTING_COLUMNS, &answer["settings"]),
         AdminCommand::LogLevel { .. } => line(&answer["levels"]),

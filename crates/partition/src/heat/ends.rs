@@ -1,7 +1,7 @@
 //! Whether writes go to one end of a range: a pure function over how many went beyond the keys before them.
 //!
-//! Why: such a range can't be split in two that share the load, and an operator can do something about it. What
-//! always holds: few writes show nothing; a single key that is written again and again is no end.
+//! Why: such a range can't be split in two that share the load, and an operator can do something about it.
+//! What always holds: few writes show nothing; a single key that is written again and again is no end.
 
 /// Sampled writes that it takes to say something.
 const WRITE_COUNT_MIN: u64 = 32;

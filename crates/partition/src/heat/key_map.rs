@@ -1,8 +1,8 @@
 //! A map of keys and time: how often keys between two others were asked for, bucket by bucket. Pure.
 //!
-//! Rows are spans of keys that were asked for about equally often in all of the time; columns are buckets. What
-//! a bucket has between two of its keys is spread over the rows between them as the requests of all buckets
-//! are. What always holds: a column has its bucket's requests, all of them.
+//! Rows are spans of keys that were asked for about equally often in all of the time; columns are buckets.
+//! What a bucket has between two of its keys is spread over the rows between them as the requests of all
+//! buckets are. What always holds: a column has its bucket's requests, all of them.
 
 use crate::heat::sketch::Bucket;
 use std::ops::Range;

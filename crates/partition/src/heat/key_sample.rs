@@ -1,4 +1,5 @@
-//! Where in the key order the requests of a bucket of time lie: a sample of their keys, and what is kept of it.
+//! Where in the key order the requests of a bucket of time lie: a sample of their keys, and what is kept of
+//! it.
 //!
 //! The sample is a reservoir: each request is in it with the same chance. Of a bucket that has ended spans of
 //! about as many requests each are kept (an equi-depth histogram). What always holds: the spans' counts

@@ -1,7 +1,7 @@
 //! The sketch of a range that is served: which requests are noted in it, and how many ranges have one.
 //!
-//! What always holds: a request that is not sampled costs nothing here. Of the ranges of a process so many have
-//! a sketch at a time, those first that were asked for first; of the others nothing is known.
+//! What always holds: a request that is not sampled costs nothing here. Of the ranges of a process so many
+//! have a sketch at a time, those first that were asked for first; of the others nothing is known.
 
 use crate::heat::ends::RangeEnd;
 use crate::heat::sketch::{Bucket, HeatSketch};

@@ -1,7 +1,7 @@
 //! What sketches say of the last hours, put together for operators.
 //!
-//! What always holds: counts are of sampled requests, each of which stands for as many as one was taken of; of
-//! keys there are their starts, and of rows nothing else.
+//! What always holds: counts are of sampled requests, each of which stands for as many as one was taken of;
+//! of keys there are their starts, and of rows nothing else.
 
 use crate::heat::ends::RangeEnd;
 use crate::heat::key_map::{HeatCell, rows_of};
@@ -9,8 +9,9 @@ use crate::heat::range_heat::Noted;
 use crate::heat::sketch::{BUCKET_COUNT, BUCKET_FOR, bucket_at};
 use crate::heat::tally::Tally;
 use crate::heat::top_partitions::{Counted, Hottest};
+use crate::key::KeyStart;
+use crate::key::cut::parse_cut_key;
 use crate::key::describe::describe_start;
-use crate::key::{KeyStart, parse_cut_key};
 use crate::operation::ObjectTable;
 use base::Ticks;
 use base::clock::TICKS_PER_SECOND;

@@ -3,10 +3,8 @@
 //! Why: encoded keys are not legible. What always holds: any bytes have a description; it shows as many parts
 //! of a row key as the bytes have.
 
-use super::{
-    KeyRange, KeyStart, container_prefix, parse_container_prefix, parse_cut_key, parse_row_key,
-    partition_prefix,
-};
+use super::cut::parse_cut_key;
+use super::{KeyRange, KeyStart, container_prefix, parse_container_prefix, parse_row_key, partition_prefix};
 
 /// The first key and the one behind the last, apart; `None`: there is no bound.
 pub(crate) fn describe_bounds(range: &KeyRange) -> (Option<String>, Option<String>) {

@@ -152,8 +152,8 @@ impl RangeLoad {
 /// Below which chance a request is sampled.
 const SAMPLED_BELOW: u64 = u64::MAX / SAMPLE_ONE_IN;
 
-/// A number for the request with this number, any 64 bits with the same chance. Not every sixteenth request is
-/// sampled: those that go round and round over some partition names would show one of them only.
+/// A number for the request with this number, any 64 bits with the same chance. Not every sixteenth request
+/// is sampled: those that go round and round over some partition names would show one of them only.
 fn chance_of(number: u64) -> u64 {
     splitmix64(&mut number.wrapping_mul(SPLITMIX64_STEP))
 }

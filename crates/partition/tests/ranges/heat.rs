@@ -76,8 +76,8 @@ async fn heirs_of_splits_and_merges_know_what_their_parents_did() {
     streams.close().await;
 }
 
-/// After a restart nothing is known of the rows that are there, so appends in their middle looked like appends
-/// at the end.
+/// After a restart nothing is known of the rows that are there, so appends in their middle looked like
+/// appends at the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_go_to_an_end_only_if_hardly_a_row_is_beyond_them() {
     const ROWS: u64 = 1100;
