@@ -1,8 +1,8 @@
 //! The sketch of one range: buckets of time, the last of which fills.
 //!
 //! A bucket that has ended keeps its counts, its hottest partitions and spans of keys. When ranges are split
-//! or merged the heirs' sketches are made of the parents' buckets (`divided`, `inherit`). What always holds: a
-//! sketch takes at most [`SKETCH_SIZE_BYTES_MAX`], whatever the keys are.
+//! or merged the heirs' sketches are made of the parents' buckets (`divided`, `inherit`). What always holds:
+//! a sketch takes at most [`SKETCH_SIZE_BYTES_MAX`], whatever the keys are.
 
 use crate::heat::ends::{Ends, RangeEnd};
 use crate::heat::key_sample::{KeySample, KeySpan, SAMPLED_KEY_SIZE_BYTES_MAX, joined_spans};
