@@ -12,6 +12,7 @@
 //! in UTF-16. What always holds: the encoding is prefix-free, loses nothing, and byte order is (account, id,
 //! partition name, object name) order, each name in UTF-16 order.
 
+pub(crate) mod cut;
 pub(crate) mod describe;
 mod start;
 mod text;

@@ -15,6 +15,7 @@ mod commit_log;
 mod compaction;
 mod decider;
 mod error;
+mod heat;
 pub mod key;
 mod lease;
 mod map;
@@ -36,6 +37,12 @@ pub use blob_data::piece::{
 };
 pub use check::{Damage, FolderCheck, check_folder, check_stamp_streams};
 pub use error::PartitionError;
+pub use heat::ends::RangeEnd;
+pub use heat::key_map::HeatCell;
+pub use heat::tally::Tally;
+pub use heat::window::{
+    HEAT_WINDOW_MAX, HeatColumn, HeatQuery, HeatReport, HeatRow, PartitionHeat, RangeHeatReport,
+};
 pub use key::{KeyRange, RowKey, RowKeyParts, Span};
 pub use lease::{EndlessLease, Lease};
 pub use memory::memory_budget::MemoryStatistics;
@@ -49,8 +56,8 @@ pub use range_moment::RangeMoment;
 pub use range_partition::DataPin;
 pub use repair::{FolderRepair, LossOutcome, LostKeys, RemoveLost, RowLoss, repair_folder};
 pub use settings::{
-    MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN, OPERATION_READ_SIZE_BYTES_MAX, PartitionSettings,
-    PlantedFault, SettingError,
+    HEAT_SAMPLE_ONE_IN, MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN,
+    OPERATION_READ_SIZE_BYTES_MAX, PartitionSettings, PlantedFault, SettingError,
 };
 pub use statistics::{PartitionStatistics, RangeDetails, RangeStatistics, ServedRange};
 pub use tree::block_cache::CacheStatistics;

@@ -10,6 +10,8 @@ use crate::blob_data::choose_emptied::Pace;
 use crate::blob_data::data_writer::DataWriter;
 use crate::blob_data::piece::Piece;
 use crate::error::PartitionError;
+use crate::heat::tally::Access;
+use crate::heat::window::{HeatQuery, HeatReport};
 use crate::key::{KeyRange, RowKey, Span};
 use crate::lease::{EndlessLease, Lease};
 use crate::map::container_marks::DeadContainer;
@@ -198,7 +200,7 @@ impl Partitions {
     ) -> BoxFuture<'a, Result<Option<(Row, DataPin)>, PartitionError>> {
         Box::pin(async move {
             let owner = self.server.owner(table, key.as_bytes())?;
-            owner.load.note(key.as_bytes());
+            owner.load.note(key.as_bytes(), Access::Read);
             owner.check_lease()?;
             let found = owner.get_with_data(key).await?;
             owner.check_lease()?;
@@ -242,6 +244,12 @@ impl Partitions {
     /// The ranges of a table as operators see them, in the order of their keys. Sizes may be read from disk.
     pub fn range_details<'a>(&'a self, table: ObjectTable) -> BoxFuture<'a, Vec<RangeDetails>> {
         Box::pin(async move { self.server.range_details(table).await })
+    }
+
+    /// Which keys were asked for in the last hours, and when. Rows may be read from disk, to find out whether
+    /// what is written is at an end of its range.
+    pub fn heat<'a>(&'a self, query: &'a HeatQuery) -> BoxFuture<'a, HeatReport> {
+        Box::pin(async move { self.server.heat(query).await })
     }
 
     /// Brings what is in memory to checkpoints, of the range with this id, or of all of the table. Returns

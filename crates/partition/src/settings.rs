@@ -2,7 +2,8 @@
 
 use base::ByteSize;
 
-/// Settings of the partition layer of one process.
+/// Settings of the partition layer of one process. More than twelve fields, because tests and configurations
+/// name each of them alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionSettings {
     /// A memory table of this many bytes is frozen and written to a checkpoint.
@@ -29,6 +30,8 @@ pub struct PartitionSettings {
     pub hot_requests_per_second: u64,
     /// Neighbours that get fewer requests a second than this for five minutes are merged, if they are small.
     pub cold_requests_per_second: u64,
+    /// One request in this many is noted in the sketches of ranges' heat; 0: none is.
+    pub heat_sample_one_in: u64,
     /// Marks of deleted containers that each walk over rows, and the copy of the partition map, have in
     /// memory at a time; there may be any number of them.
     pub marks_at_hand_max: usize,
@@ -116,6 +119,8 @@ pub(crate) const FROZEN_TABLE_COUNT_MAX: usize = 2;
 /// It is five times what a group of a hundred of the largest entities reads, and eight times what one
 /// operation may change.
 pub const OPERATION_READ_SIZE_BYTES_MAX: u64 = 512 << 20;
+/// One request in this many is noted in the sketches of ranges' heat, unless another number is asked for.
+pub const HEAT_SAMPLE_ONE_IN: u64 = 64;
 /// The least memory budget that can be asked for.
 pub const MEMORY_BUDGET_SIZE_BYTES_MIN: u64 = 64 << 20;
 /// The memory budget unless another is asked for.
@@ -151,6 +156,7 @@ impl Default for PartitionSettings {
             range_count_max: 32,
             hot_requests_per_second: 50_000,
             cold_requests_per_second: 10,
+            heat_sample_one_in: HEAT_SAMPLE_ONE_IN,
             marks_at_hand_max: 10_000,
             planted_fault: None,
         }

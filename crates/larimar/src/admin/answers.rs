@@ -50,6 +50,8 @@ const DISK_FIGURES_FOR_MAX: Duration = Duration::from_secs(1);
 pub(super) struct Head<'a> {
     pub(super) method: &'a str,
     pub(super) path: &'a str,
+    /// What stands behind `?`, if anything does.
+    pub(super) query: &'a str,
     pub(super) addressed: Addressed<'a>,
     /// What stands behind `Bearer`.
     pub(super) token: Option<&'a str>,
@@ -57,11 +59,12 @@ pub(super) struct Head<'a> {
 }
 
 /// A request that was let in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Admitted {
     pub(super) endpoint: &'static Endpoint,
     pub(super) role: Option<Role>,
     peer: SocketAddr,
+    query: Box<str>,
 }
 
 impl Admin {
@@ -113,7 +116,8 @@ impl Admin {
         self.names.check(head.addressed).map_err(refused)?;
         let endpoint = Endpoint::find(head.method, head.path).map_err(refused)?;
         let needed = endpoint.role.or(self.names.given.is_some().then_some(Role::Read));
-        let Some(needed) = needed else { return Ok(Admitted { endpoint, role: None, peer: head.peer }) };
+        let admitted = |role| Admitted { endpoint, role, peer: head.peer, query: head.query.into() };
+        let Some(needed) = needed else { return Ok(admitted(None)) };
         let Some(tokens) = self.tokens.get() else {
             let why = "there are no tokens yet, or none could be made: the log says which";
             return Err(Answer::error(503, "not_ready", why));
@@ -132,7 +136,7 @@ impl Admin {
                     format!("this needs a token of role {}, this one has {}", needed.name(), role.name());
                 Err(Answer::error(403, "role_too_low", &why))
             }
-            Some(role) => Ok(Admitted { endpoint, role: Some(role), peer: head.peer }),
+            Some(role) => Ok(admitted(Some(role))),
         }
     }
 
@@ -159,20 +163,21 @@ impl Admin {
             Route::Metrics => self.metrics().await,
             route if route.may_wait_for_disk() => {
                 let (admin, body) = (self.clone(), body.to_vec());
-                let work = async move { admin.answer_of_api(admitted, &body).await };
+                let work = async move { admin.answer_of_api(&admitted, &body).await };
                 self.aside.run(work).await.unwrap_or_else(NotDone::answer)
             }
-            _ => self.answer_of_api(admitted, body).await,
+            _ => self.answer_of_api(&admitted, body).await,
         }
     }
 
-    async fn answer_of_api(&self, admitted: Admitted, body: &[u8]) -> Answer {
-        let Admitted { endpoint, role, peer } = admitted;
+    async fn answer_of_api(&self, admitted: &Admitted, body: &[u8]) -> Answer {
+        let Admitted { endpoint, role, peer, query } = admitted;
+        let (role, peer) = (*role, *peer);
         let (Some(api), Some(tokens)) = (self.api.get(), self.tokens.get()) else {
             return Answer::error(503, "not_ready", "starting: the data folder is being read");
         };
         let (readiness, metrics) = (&*self.readiness, &self.metrics);
-        let call = Call { body, readiness, metrics, tokens, version: self.version };
+        let call = Call { body, query, readiness, metrics, tokens, version: self.version };
         let what = format!("{} {}", endpoint.method, endpoint.path);
         // Before it: whoever asked may be gone when it ends, and this with it.
         if let Some(role) = role.filter(|_| endpoint.method != "GET") {

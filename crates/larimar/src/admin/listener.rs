@@ -165,7 +165,8 @@ async fn answer(
     let token = header(AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
     let addressed = Addressed { host, crosses, local: local.ip() };
     let (method, path) = (parts.method.as_str(), parts.uri.path());
-    let answered = match admin.admit(Head { method, path, addressed, token, peer }).await {
+    let query = parts.uri.query().unwrap_or_default();
+    let answered = match admin.admit(Head { method, path, query, addressed, token, peer }).await {
         Err(refused) => refused,
         Ok(admitted) => match whole(body, &parts.method).await {
             Err(refused) => refused,

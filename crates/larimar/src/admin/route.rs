@@ -23,6 +23,8 @@ pub(super) enum Route {
     Ranges,
     /// The ranges that are asked for most.
     Loads,
+    /// The keys that are asked for most, and when.
+    Heat,
     /// The slow requests of late.
     Slow,
     /// What is logged.
@@ -52,7 +54,7 @@ pub(super) enum Route {
 impl Route {
     /// Whether its answer may wait for a disk.
     pub(super) fn may_wait_for_disk(self) -> bool {
-        matches!(self, Route::Status | Route::Ranges | Route::Loads | Route::RotateToken)
+        matches!(self, Route::Status | Route::Ranges | Route::Loads | Route::Heat | Route::RotateToken)
     }
 }
 
@@ -75,7 +77,7 @@ const OPERATE: Option<Role> = Some(Role::Operate);
 const ADMIN: Option<Role> = Some(Role::Admin);
 
 /// Everything that is answered. `GET` stands for `HEAD`, too.
-pub(super) static ENDPOINTS: [Endpoint; 20] = [
+pub(super) static ENDPOINTS: [Endpoint; 21] = [
     endpoint("GET", "/health", Route::Health, None),
     endpoint("GET", "/ready", Route::Ready, None),
     endpoint("GET", "/version", Route::Version, None),
@@ -84,6 +86,7 @@ pub(super) static ENDPOINTS: [Endpoint; 20] = [
     endpoint("GET", "/api/v1/status", Route::Status, READ),
     endpoint("GET", "/api/v1/ranges", Route::Ranges, READ),
     endpoint("GET", "/api/v1/loads", Route::Loads, READ),
+    endpoint("GET", "/api/v1/heat", Route::Heat, READ),
     endpoint("GET", "/api/v1/slow", Route::Slow, READ),
     endpoint("GET", "/api/v1/log-level", Route::LogLevel, READ),
     endpoint("PUT", "/api/v1/log-level", Route::SetLogLevel, OPERATE),

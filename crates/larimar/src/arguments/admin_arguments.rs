@@ -8,6 +8,7 @@ const AFTER_HELP: &str = "\
 Examples:
   larimar admin status                                what the server on this machine is like
   larimar admin ranges --table entity --json          its ranges, for a script
+  larimar admin heat --hours 4                        which partitions are hot, and when
   larimar admin log-level warn,partition=debug        log more, until the settings are read again
   larimar admin drain                                 have balancers look elsewhere; --undo: here again
   larimar admin token rotate read                     the token of role read opens nothing any more
@@ -80,6 +81,10 @@ pub(crate) enum AdminCommand {
     Ranges(TableArguments),
     /// Print what ranges are asked for, the hottest first
     Loads(TableArguments),
+    /// Print the hottest partitions, a map of keys and time, and whether a range takes appends at one end
+    ///
+    /// Of a sample of all requests (--heat-sample of the server), kept for four hours.
+    Heat(HeatArguments),
     /// Print the slow requests of late and where their time went, the latest first (--slow-requests)
     Slow,
     /// Print what is logged, or log something else until the settings are read again
@@ -127,6 +132,30 @@ pub(crate) struct TableArguments {
     pub(crate) table: Option<String>,
 }
 
+/// What of the heat is printed.
+#[derive(Debug, Args)]
+pub(crate) struct HeatArguments {
+    /// Only ranges of this object table: map, container, entity, message or blob
+    #[arg(long, value_name = "TABLE", value_parser = object_table)]
+    pub(crate) table: Option<&'static str>,
+
+    /// So many partitions, the hottest first. Without it 20; 1000 at most
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) top: Option<u64>,
+
+    /// Only ranges with this number, which larimar admin ranges prints; each table has one at most
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) range: Option<u64>,
+
+    /// Of the last so many hours. Without it 1; 4 at most
+    #[arg(long, value_name = "HOURS")]
+    pub(crate) hours: Option<u64>,
+
+    /// Rows of the map, all ranges together. Without it 32; 512 at most
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) rows: Option<u64>,
+}
+
 /// Which ranges something is done to.
 #[derive(Debug, Args)]
 pub(crate) struct RangeArguments {
@@ -154,6 +183,12 @@ pub(crate) enum TokenCommand {
         #[arg(value_parser = role)]
         role: Role,
     },
+}
+
+/// A name that a query can have as it is.
+fn object_table(text: &str) -> Result<&'static str, String> {
+    let known = ["map", "container", "entity", "message", "blob"].into_iter().find(|known| *known == text);
+    known.ok_or_else(|| "give map, container, entity, message or blob".to_owned())
 }
 
 fn role(text: &str) -> Result<Role, String> {

@@ -458,6 +458,10 @@ pub(crate) struct SizeArguments {
     #[arg(long, value_name = "COUNT", default_value_t = 32)]
     pub(crate) max_ranges: usize,
 
+    /// One request in so many is noted for larimar admin heat; 0: none
+    #[arg(long, value_name = "COUNT", default_value_t = 64, value_parser = clap::value_parser!(u64).range(0..=65_536))]
+    pub(crate) heat_sample: u64,
+
     /// Bytes a second at which stored data is read again in the background to notice damage; 0: never
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = parse_byte_size)]
     pub(crate) scrub_rate: u64,

@@ -305,6 +305,7 @@ fn given_partition_settings(arguments: &ServeArguments) -> Result<PartitionSetti
     let settings = PartitionSettings {
         range_size_bytes_max: arguments.sizes.range_size,
         range_count_max: arguments.sizes.max_ranges,
+        heat_sample_one_in: arguments.sizes.heat_sample,
         ..PartitionSettings::default()
     };
     let budget = arguments.sizes.memory_budget.unwrap_or_else(machine_memory::default_budget);

@@ -123,7 +123,7 @@ async fn exchange(
     let body = request.body.as_ref().map_or_else(String::new, Value::to_string);
     let message = hyper::Request::builder()
         .method(request.method)
-        .uri(request.path)
+        .uri(&request.path)
         .header(HOST, &place.authority)
         .header(AUTHORIZATION, format!("Bearer {token}"))
         .header(CONTENT_TYPE, "application/json")

@@ -4,6 +4,7 @@
 //! only; what a server answers is printed with its control characters escaped.
 
 mod connection;
+mod heat_words;
 mod request;
 pub(crate) mod words;
 
@@ -58,6 +59,7 @@ pub(crate) fn operate(arguments: &AdminArguments) -> Result<ExitCode, Failure> {
     let chosen = words::chosen(&arguments.command, answer);
     print(&match arguments.json {
         true => format!("{chosen:#}\n"),
+        false if matches!(arguments.command, AdminCommand::Heat(_)) => heat_words::heat_text(&chosen),
         false => words::text(&arguments.command, &chosen),
     });
     Ok(ExitCode::SUCCESS)

@@ -1,25 +1,27 @@
 //! Which request to the admin side a command is: a pure choice.
 
-use crate::arguments::admin_arguments::{AdminCommand, RangeArguments, TokenCommand};
+use crate::arguments::admin_arguments::{AdminCommand, HeatArguments, RangeArguments, TokenCommand};
 use serde_json::{Map, Value, json};
 
 /// A request to `/api/v1`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Request {
     pub(super) method: &'static str,
-    pub(super) path: &'static str,
+    /// With the query behind it.
+    pub(super) path: String,
     pub(super) body: Option<Value>,
 }
 
 /// The request of a command.
 pub(super) fn request_of(command: &AdminCommand) -> Request {
-    let get = |path| Request { method: "GET", path, body: None };
-    let post = |path, body| Request { method: "POST", path, body: Some(body) };
-    let put = |path, body| Request { method: "PUT", path, body: Some(body) };
+    let get = |path: &str| Request { method: "GET", path: path.to_owned(), body: None };
+    let post = |path: &str, body| Request { method: "POST", path: path.to_owned(), body: Some(body) };
+    let put = |path: &str, body| Request { method: "PUT", path: path.to_owned(), body: Some(body) };
     match command {
         AdminCommand::Status => get("/api/v1/status"),
         AdminCommand::Ranges(_) => get("/api/v1/ranges"),
         AdminCommand::Loads(_) => get("/api/v1/loads"),
+        AdminCommand::Heat(heat) => get(&format!("/api/v1/heat{}", query_of(heat))),
         AdminCommand::Slow => get("/api/v1/slow"),
         AdminCommand::LogLevel { levels: None } => get("/api/v1/log-level"),
         AdminCommand::LogLevel { levels: Some(levels) } => {
@@ -41,6 +43,14 @@ pub(super) fn request_of(command: &AdminCommand) -> Request {
             post("/api/v1/token", json!({ "role": role.name() }))
         }
     }
+}
+
+fn query_of(heat: &HeatArguments) -> String {
+    let numbers = [("top", heat.top), ("range", heat.range), ("hours", heat.hours), ("rows", heat.rows)];
+    let numbers = numbers.iter().filter_map(|(key, value)| value.map(|value| format!("{key}={value}")));
+    let table = heat.table.map(|table| format!("table={table}"));
+    let query = table.into_iter().chain(numbers).collect::<Vec<_>>().join("&");
+    if query.is_empty() { query } else { format!("?{query}") }
 }
 
 fn chosen(ranges: &RangeArguments) -> Value {
@@ -65,6 +75,8 @@ mod tests {
         for (words, method, path, body) in [
             (&["status"][..], "GET", "status", Value::Null),
             (&["ranges", "--table", "blob"], "GET", "ranges", Value::Null),
+            (&["heat"], "GET", "heat", Value::Null),
+            (&["heat", "--range", "7", "--table", "blob"], "GET", "heat?table=blob&range=7", Value::Null),
             (&["log-level"], "GET", "log-level", Value::Null),
             (&["log-level", "info"], "PUT", "log-level", json!({ "levels": "info" })),
             (&["flush"], "POST", "flush", json!({})),

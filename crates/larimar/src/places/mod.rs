@@ -148,6 +148,11 @@ impl ContainerNames {
         }
     }
 
+    /// The name of a container, if it is known.
+    pub(crate) fn name(&self, service: Service, account: &str, container_id: u64) -> Option<&str> {
+        self.names.get(&(service, account.to_owned(), container_id)).map(String::as_str)
+    }
+
     fn place_in(&self, service: Service, account: String, container_id: u64) -> Place {
         let container = self.names.get(&(service, account.clone(), container_id)).cloned();
         let (account, container_id) = (Some(account), Some(container_id));

@@ -1,10 +1,12 @@
 //! What a range is asked for: how often, and a small sample of the keys, from which a split key for heat is
-//! taken.
+//! taken; the sketch of its heat for operators is a sample of its own.
 //!
-//! Every request costs one addition; one in some is looked at closer. What always holds: the sample is
-//! bounded and holds copies, so it pins no request's buffers.
+//! Every request costs one addition; one in some is looked at closer. What always holds: the samples are
+//! bounded and hold copies, so they pin no request's buffers.
 
-use base::random::SPLITMIX64_STEP;
+use crate::heat::range_heat::RangeHeat;
+use crate::heat::tally::Access;
+use base::random::{SPLITMIX64_STEP, splitmix64};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
@@ -19,12 +21,15 @@ const SAMPLE_COUNT_MAX: usize = 256;
 const ROUND_MIN: Duration = Duration::from_millis(100);
 
 /// The load of one range.
-#[derive(Default)]
 pub(crate) struct RangeLoad {
     requests: AtomicU64,
+    /// A request whose chance is below this is looked at closer.
+    closer_below: u64,
     sample: Mutex<Sample>,
     /// Time in which its serial section was held, in ns.
     serial_section_ns: AtomicU64,
+    /// Which keys are hot, for operators.
+    pub(crate) heat: RangeHeat,
 }
 
 #[derive(Default)]
@@ -72,11 +77,32 @@ pub(crate) struct LoadReport {
 }
 
 impl RangeLoad {
+    /// That of a range which is asked for something from now on.
+    pub(crate) fn new(heat: RangeHeat) -> Self {
+        RangeLoad {
+            requests: AtomicU64::new(0),
+            closer_below: SAMPLED_BELOW.max(heat.noted_below()),
+            sample: Mutex::default(),
+            serial_section_ns: AtomicU64::new(0),
+            heat,
+        }
+    }
+
     /// Notes a request for `key`.
-    pub(crate) fn note(&self, key: &[u8]) {
-        let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        if is_sampled(number) {
+    pub(crate) fn note(&self, key: &[u8], access: Access) {
+        let chance = chance_of(self.requests.fetch_add(1, Ordering::Relaxed));
+        if chance < self.closer_below {
+            self.note_closer(chance, key, access);
+        }
+    }
+
+    #[cold]
+    fn note_closer(&self, chance: u64, key: &[u8], access: Access) {
+        if chance < SAMPLED_BELOW {
             self.sample.lock().take(key);
+        }
+        if chance < self.heat.noted_below() {
+            self.heat.note(key, access);
         }
     }
 
@@ -123,10 +149,13 @@ impl RangeLoad {
     }
 }
 
-/// Whether the request with this number is looked at closer. Not every sixteenth: requests that go round and
-/// round over some partition names would show one of them only.
-fn is_sampled(number: u64) -> bool {
-    number.wrapping_mul(SPLITMIX64_STEP) < u64::MAX / SAMPLE_ONE_IN
+/// Below which chance a request is sampled.
+const SAMPLED_BELOW: u64 = u64::MAX / SAMPLE_ONE_IN;
+
+/// A number for the request with this number, any 64 bits with the same chance. Not every sixteenth request
+/// is sampled: those that go round and round over some partition names would show one of them only.
+fn chance_of(number: u64) -> u64 {
+    splitmix64(&mut number.wrapping_mul(SPLITMIX64_STEP))
 }
 
 impl Sample {
@@ -158,8 +187,13 @@ impl Trend {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     const BOUNDS: HeatBounds = HeatBounds { hot_from: 100, cold_below: 10 };
+
+    fn load() -> RangeLoad {
+        RangeLoad::new(RangeHeat::new(Arc::new(base::system::SystemClock::new()), 4, Arc::default()))
+    }
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -167,12 +201,12 @@ mod tests {
 
     #[test]
     fn rates_and_trends_follow_the_rounds() {
-        let load = RangeLoad::default();
+        let load = load();
         assert_eq!(load.end_round(seconds(0), BOUNDS), LoadReport::default(), "the first round has no start");
-        (0..400).for_each(|_| load.note(b"k"));
+        (0..400).for_each(|_| load.note(b"k", Access::Read));
         let hot = load.end_round(seconds(2), BOUNDS);
         assert_eq!((hot.requests_per_second, hot.trend), (200, Trend { hot_rounds: 1, cold_rounds: 0 }));
-        load.note(b"k");
+        load.note(b"k", Access::Read);
         assert_eq!(load.last_round(), (hot, 401), "looking ends no round");
         let cold = load.end_round(seconds(3), BOUNDS);
         assert_eq!((cold.requests_per_second, cold.trend), (1, Trend { hot_rounds: 0, cold_rounds: 1 }));
@@ -187,23 +221,31 @@ mod tests {
             let mut seen = vec![0u64; names as usize];
             let count = 64 * SAMPLE_ONE_IN * names;
             (0..count)
-                .filter(|number| is_sampled(*number))
+                .filter(|number| chance_of(*number) < SAMPLED_BELOW)
                 .for_each(|number| seen[(number % names) as usize] += 1);
             assert!(seen.iter().all(|seen| (16..=256).contains(seen)), "{names} names: {seen:?}");
         }
     }
 
     #[test]
+    fn one_request_in_so_many_is_noted_for_operators_whatever_else_is_sampled() {
+        let load = load();
+        (0..40_000u32).for_each(|_| load.note(b"k", Access::Write));
+        let noted = load.heat.noted(0).map_or(0, |noted| noted.buckets[0].tally.writes);
+        assert!((9_500..10_500).contains(&noted), "{noted}");
+    }
+
+    #[test]
     fn the_sample_is_bounded_and_tells_appends_from_updates() {
-        let load = RangeLoad::default();
+        let load = load();
         load.end_round(seconds(0), BOUNDS);
         for number in 0..100_000u32 {
-            load.note(&number.to_be_bytes());
+            load.note(&number.to_be_bytes(), Access::Write);
         }
         assert_eq!(load.sampled_keys().len(), SAMPLE_COUNT_MAX);
         assert!(load.end_round(seconds(1), BOUNDS).at_end_percent > 95);
         for number in 0..1000u32 {
-            load.note(&(number % 100).to_be_bytes());
+            load.note(&(number % 100).to_be_bytes(), Access::Write);
         }
         assert_eq!(load.end_round(seconds(2), BOUNDS).at_end_percent, 0);
     }

@@ -7,6 +7,7 @@
 //! on writers are slowed (`choose_write_delay` says how much), and at the whole of it they wait until a flush
 //! has given something back. So memory follows the budget, not the number of ranges.
 
+use crate::heat::range_heat::SketchPlaces;
 use crate::memory::write_pace::WritePace;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,6 +26,8 @@ pub(crate) struct MemoryBudget {
     waited_us: AtomicU64,
     /// How writers are slowed before they wait.
     pub(crate) pace: WritePace,
+    /// Sketches of ranges' heat: a bound of their own, beside the budget.
+    pub(crate) sketches: Arc<SketchPlaces>,
 }
 
 /// How writers fared under the budget.
@@ -46,8 +49,17 @@ impl MemoryBudget {
     /// A budget of `size_bytes_max`.
     pub(crate) fn new(size_bytes_max: u64) -> Arc<Self> {
         let (used_bytes, waiting, waits, waited_us, pace) = Default::default();
-        let freed = Notify::new();
-        Arc::new(MemoryBudget { size_bytes_max, used_bytes, freed, waiting, waits, waited_us, pace })
+        let (freed, sketches) = (Notify::new(), Arc::default());
+        Arc::new(MemoryBudget {
+            size_bytes_max,
+            used_bytes,
+            freed,
+            waiting,
+            waits,
+            waited_us,
+            pace,
+            sketches,
+        })
     }
 
     /// Bytes of tables that take changes from which on the largest of them are frozen: the other half of the

@@ -2,13 +2,15 @@
 //!
 //! `server` has its fields and the way to a range; each verb is a sibling: `open` (from the partition map),
 //! `hand_over` (splits and merges of ranges), `open_map` and `keep_map_copy` (the map itself, which is kept
-//! twice), `balance` (which of them, and when), `operate` (what operators want at once), `collect` (rows of
-//! deleted containers). What always holds: the routes are those of the partition map, so a key that no range
-//! owns is an error, never "no rows", and so is a key whose range is damaged (`owner`).
+//! twice), `balance` (which of them, and when), `operate` (what operators want at once), `heat` (which keys
+//! are hot), `collect` (rows of deleted containers). What always holds: the routes are those of the partition
+//! map, so a key that no range owns is an error, never "no rows", and so is a key whose range is damaged
+//! (`owner`).
 
 mod balance;
 mod collect;
 mod hand_over;
+mod heat;
 mod keep_map_copy;
 mod map_copy_stream;
 mod open;

@@ -9,6 +9,7 @@ use crate::background::retries::RangeName;
 use crate::blob_data::piece::Piece;
 use crate::decider::{Decider, UnderWay};
 use crate::error::PartitionError;
+use crate::heat::tally::Access;
 use crate::key::{KeyRange, Span, are_in_order, take_before};
 use crate::map::routes::Routes;
 use crate::operation::{ObjectTable, Operation, Read, Row, RowPart, Scan, ScanEnd};
@@ -121,7 +122,7 @@ impl PartitionServer {
                     None => return Err(PartitionError::Operation("it reads nothing")),
                 };
                 let owner = self.owner(table, key)?;
-                owner.load.note(key);
+                owner.load.note(key, Access::Write);
                 match owner.execute(operation, reads).await? {
                     Executed::Done(()) => return Ok(()),
                     Executed::Moved(rest) => reads = rest,
@@ -140,7 +141,7 @@ impl PartitionServer {
     ) -> Result<(Piece, DataPin), PartitionError> {
         loop {
             let owner = self.owner(table, key.as_bytes())?;
-            owner.load.note(key.as_bytes());
+            owner.load.note(key.as_bytes(), Access::Write);
             match owner.append_data(key, bytes.clone()).await? {
                 Executed::Done(appended) => return Ok(appended),
                 Executed::Moved(()) => self.wait_for_hand_over(&owner).await,
@@ -169,7 +170,7 @@ impl PartitionServer {
         // touched.
         let routes = self.routes.load();
         let owner = served(&routes, table, key.as_bytes())?;
-        owner.load.note(key.as_bytes());
+        owner.load.note(key.as_bytes(), Access::Read);
         owner.get(key, part).await
     }
 
@@ -214,7 +215,7 @@ impl PartitionServer {
             while let Some(first) = rest.front() {
                 let owner = self.owner(table, first.start())?;
                 let here = take_before(&mut rest, owner.range().end.as_ref());
-                here.iter().for_each(|span| owner.load.note(span.start()));
+                here.iter().for_each(|span| owner.load.note(span.start(), Access::Read));
                 match owner.scan(&here, scan).await? {
                     WalkEnd::Through { wanted_from } => drop(take_before(&mut rest, Some(&wanted_from))),
                     WalkEnd::Stopped(key) => return Ok(ScanEnd::More(key)),

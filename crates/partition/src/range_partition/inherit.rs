@@ -282,6 +282,7 @@ impl Heir {
         };
         let started = RangePartition::start(shared.clone(), self.name, loaded);
         parents.iter().for_each(|parent| started.pipeline.time.go_on_from(&parent.pipeline.time));
+        started.load.heat.inherit(parents.iter().map(|parent| &parent.load.heat), started.range());
         started
     }
 

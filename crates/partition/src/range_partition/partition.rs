@@ -16,6 +16,7 @@ use super::slow_scans::SlowScans;
 use crate::background::range_work::RangeWork;
 use crate::background::retries::RangeName;
 use crate::error::PartitionError;
+use crate::heat::range_heat::RangeHeat;
 use crate::key::KeyRange;
 use crate::map::range_load::RangeLoad;
 use crate::operation::ObjectTable;
@@ -72,8 +73,10 @@ impl RangePartition {
     /// Starts to serve a range from what was loaded.
     pub(super) fn start(shared: Shared, (table, id): RangeName, mut loaded: Loaded) -> Arc<Self> {
         let (data, named_owner) = (loaded.data.take().map(Arc::new), loaded.named_owner);
+        let (one_in, sketches) = (shared.settings.heat_sample_one_in, shared.memory.sketches.clone());
+        let load = Arc::new(RangeLoad::new(RangeHeat::new(shared.clock.clone(), one_in, sketches)));
         let core = Arc::new(RangeTree::new(shared, table, id, loaded));
-        let (load, slow_scans) = (Arc::new(RangeLoad::default()), Arc::<SlowScans>::default());
+        let slow_scans = Arc::<SlowScans>::default();
         let pipeline = Arc::new(CommitPipeline::new(core.clone(), data.clone(), load.clone()));
         let collector = data.clone().map(|data| BlobDataCollector::new(core.clone(), data));
         let partition = Arc::new(RangePartition {

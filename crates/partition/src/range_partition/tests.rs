@@ -15,8 +15,10 @@ use crate::blob_data::choose_emptied::Pace;
 use crate::blob_data::piece::{Piece, put_pieces};
 use crate::decider::{Decider, UnderWay};
 use crate::error::PartitionError;
+use crate::heat::range_heat::RangeHeat;
 use crate::key::{KeyRange, RowKey};
 use crate::lease::{EndlessLease, Lease};
+use crate::map::range_load::RangeLoad;
 use crate::operation::{Decision, ObjectTable, Operation, Read, Row, RowChange, RowPart, RowVersion, Rows};
 use base::{BoxFuture, Environment};
 use bytes::Bytes;
@@ -77,7 +79,9 @@ impl Operation for Put {
 
 /// A pipeline whose group commit runs.
 fn started(env: &Environment, core: &Arc<RangeTree>, data: Option<Arc<RangeData>>) -> Arc<CommitPipeline> {
-    let pipeline = Arc::new(CommitPipeline::new(core.clone(), data, Arc::default()));
+    let heat = RangeHeat::new(core.shared.clock.clone(), 0, Arc::default());
+    let load = Arc::new(RangeLoad::new(heat));
+    let pipeline = Arc::new(CommitPipeline::new(core.clone(), data, load));
     env.spawner.spawn("group-commit", Box::pin(commit::run(pipeline.clone())));
     pipeline
 }

@@ -104,7 +104,8 @@ impl Trial {
     ) -> (u16, Value) {
         let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let addressed = Addressed { host: Some(host), crosses: false, local };
-        let head = Head { method, path, addressed, token, peer: SocketAddr::new(local, 2) };
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let head = Head { method, path, query, addressed, token, peer: SocketAddr::new(local, 2) };
         let answer = match self.admin.admit(head).await {
             Ok(admitted) => self.admin.answer(admitted, body.as_bytes()).await,
             Err(refused) => refused,
@@ -241,6 +242,11 @@ async fn every_answer_is_described_and_every_described_answer_is_given() {
     for path in ["/api/v1/flush", "/api/v1/compact", "/api/v1/split"] {
         assert_eq!(trial.send(("POST", path), Some(Role::Operate), absent).await.0, 404, "{path}");
     }
+    for (query, status) in [("top=no", 400), ("range=99999", 404), ("top=5&hours=4&rows=7&table=entity", 200)]
+    {
+        let path = format!("/api/v1/heat?{query}");
+        assert_eq!(trial.send(("GET", &path), Some(Role::Admin), "").await.0, status, "{query}");
+    }
     seen.append(&mut trial.seen);
     seen.append(&mut send_while_busy(folder.path(), &env, layers).await);
     let mut described = BTreeSet::new();
@@ -316,7 +322,8 @@ async fn many_wrong_tokens_at_once_are_refused() {
     let addressed = Addressed { host: Some("localhost"), crosses: false, local };
     let admit = async |token: &str| {
         let (method, path) = ("GET", "/api/v1/status");
-        let head = Head { method, path, addressed, token: Some(token), peer: SocketAddr::new(local, 2) };
+        let head =
+            Head { method, path, query: "", addressed, token: Some(token), peer: SocketAddr::new(local, 2) };
         trial.admin.admit(head).await.map_err(|refused| refused.status)
     };
     let tries = std::pin::pin!(async {
@@ -376,7 +383,7 @@ async fn a_stalled_disk_stalls_neither_health_nor_tokens() {
     let (admin, tokens) = (trial.admin.clone(), trial.tokens.clone());
     let ask = async |(method, path): (&str, &str), role: Role, body: &[u8]| {
         let token = tokens.token(Some(role));
-        let head = Head { method, path, addressed, token, peer: SocketAddr::new(local, 2) };
+        let head = Head { method, path, query: "", addressed, token, peer: SocketAddr::new(local, 2) };
         let admitted = admin.admit(head).await.map_err(|refused| refused.status).expect("let in");
         admin.answer(admitted, body).await.status
     };
@@ -408,7 +415,7 @@ async fn a_reload_that_takes_long_has_words_for_the_audit_log() {
     let (settings, _never_read) = SettingsControl::new(Arc::new([]));
     (api.settings, api.wait_max) = (settings, Duration::ZERO);
     let (readiness, tokens) = (&*trial.readiness, trial.admin.tokens().expect("tokens"));
-    let call = Call { body: b"", readiness, metrics: &env.metrics, tokens, version: "1.2.3" };
+    let call = Call { body: b"", query: "", readiness, metrics: &env.metrics, tokens, version: "1.2.3" };
     let (answer, words) = api.answer(Route::ReloadSettings, call).await;
     let expected = "the file is still being read; the log says what comes of it";
     assert_eq!((answer.status, words.as_deref()), (409, Some(expected)));

@@ -8,6 +8,7 @@ mod body;
 mod changes;
 #[cfg(test)]
 mod conformance;
+mod heat;
 mod looks;
 
 use super::readiness::Readiness;
@@ -61,6 +62,8 @@ pub(crate) struct Handles {
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) body: &'a [u8],
+    /// What stands behind `?` in its address.
+    pub(super) query: &'a str,
     pub(super) readiness: &'a Readiness,
     pub(super) metrics: &'a Metrics,
     pub(super) tokens: &'a TokenStore,
@@ -99,6 +102,7 @@ impl Api {
             Route::Status => Some(self.status(call).await),
             Route::Ranges => Some(looks::ranges(call).await),
             Route::Loads => Some(looks::loads(call).await),
+            Route::Heat => Some(heat::heat(call).await),
             Route::Slow => Some(Ok(self.slow())),
             Route::LogLevel => Some(Ok(self.log_level())),
             Route::Simulate => Some(Ok(self.simulated())),
