@@ -11,7 +11,7 @@ pub(crate) struct CollectorArguments {
     #[arg(long, value_name = "URL", value_parser = Endpoint::parse)]
     pub(crate) otlp: Option<Endpoint>,
 
-    /// Of requests whose client does not say (traceparent) whether they are traced, one in so many is; 0: none
+    /// Of requests whose client does not say (traceparent) if they are traced, one in so many is; 0: none
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     pub(crate) otlp_one_in: u64,
 
