@@ -18,6 +18,9 @@
 //! | `collector.rs` | one delivery, with its retries |
 //! | `exporter.rs` | the task that sends |
 
+// Without the exporter nobody takes what is gathered for it.
+#![cfg_attr(not(feature = "export"), allow(dead_code))]
+
 #[cfg(feature = "export")]
 mod collector;
 mod counts;
