@@ -56,18 +56,20 @@ impl Partitions {
                 DataWriter::start(&*env.spawner, &streams, settings.in_flight_size_bytes_max())?;
             let row_data_writer = DataWriter::start_for_flushes(&*env.spawner, &streams)?;
             let incarnation = streams.join(&*env.random);
+            let metrics = Arc::new(RangeMetrics::new(&env.metrics));
+            let cache = BlockCache::new(settings.cache_size_bytes_max);
             let shared = Shared {
                 clock: env.clock.clone(),
                 spawner: env.spawner.clone(),
                 streams,
-                cache: Arc::new(BlockCache::new(settings.cache_size_bytes_max)),
+                cache: Arc::new(cache.recording(env.clock.clone(), metrics.disk_wait.clone())),
                 memory: MemoryBudget::new(settings.memory_tables_size_bytes_max),
                 dead: Arc::default(),
                 settings,
                 maintenance: Maintenance::start(&*env.spawner, &env.clock)?,
                 data_writer,
                 row_data_writer,
-                metrics: Arc::new(RangeMetrics::new(&env.metrics)),
+                metrics,
                 life: Life { incarnation, lease },
             };
             let maintenance = shared.maintenance.clone();

@@ -352,7 +352,7 @@ impl Checkpoint {
 
     /// Reads a block. In a box: most look-ups read none, and each request would have room for it.
     async fn read_block(&self, location: Location) -> Result<Bytes, PartitionError> {
-        Ok(Box::pin(self.streams.read(location)).await?)
+        Ok(Box::pin(self.cache.wait_for(self.streams.read(location))).await?)
     }
 
     /// Reads row blocks that follow one another, as stored, for walks that would only push out of memory what

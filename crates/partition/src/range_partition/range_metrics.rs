@@ -9,6 +9,11 @@ static COMMIT: Family = Family::durations(
     &[],
     "How long a group of operations takes to become durable in its range's commit log.",
 );
+static WAIT: Family = Family::durations(
+    "larimar_wait_seconds",
+    &["for"],
+    "How long operations that had to wait did so: for the lock of their range, for the log, or for the disk, a block that no cache has.",
+);
 static COMMITTED: Family = Family::counter(
     "larimar_committed_bytes_total",
     Unit::Bytes,
@@ -42,6 +47,12 @@ static REPLAYED: Family = Family::counter(
 /// The metrics of all ranges.
 pub(crate) struct RangeMetrics {
     pub(crate) commit: Histogram,
+    /// For a range's serial section, where another operation had it.
+    pub(crate) lock_wait: Histogram,
+    /// From a decision until all that it saw or changed is durable.
+    pub(crate) log_wait: Histogram,
+    /// For a block that no cache has.
+    pub(crate) disk_wait: Histogram,
     pub(crate) committed_bytes: Counter,
     pub(crate) flush: Histogram,
     pub(crate) flushed_bytes: Counter,
@@ -55,6 +66,9 @@ impl RangeMetrics {
     pub(crate) fn new(metrics: &Metrics) -> Self {
         RangeMetrics {
             commit: metrics.histogram(&COMMIT, &[]),
+            lock_wait: metrics.histogram(&WAIT, &["lock"]),
+            log_wait: metrics.histogram(&WAIT, &["log"]),
+            disk_wait: metrics.histogram(&WAIT, &["disk"]),
             committed_bytes: metrics.counter(&COMMITTED, &[]),
             flush: metrics.histogram(&FLUSH, &[]),
             flushed_bytes: metrics.counter(&FLUSHED, &[]),

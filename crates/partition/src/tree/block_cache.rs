@@ -11,7 +11,8 @@
 use crate::bloom::block_filter::choose_bits_per_key;
 use crate::bloom::key_groups::KeyGroup;
 use crate::checkpoint::{Filter, IndexBlock, RowBlock};
-use base::FixedHasher;
+use base::metrics::Histogram;
+use base::{Clock, FixedHasher};
 use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::{Cache, DefaultLifecycle};
@@ -83,6 +84,8 @@ pub(crate) struct BlockCache {
     row_count: Arc<AtomicU64>,
     /// Counted only where a block is read, which costs far more than the counting.
     row_blocks_read: AtomicU64,
+    /// How long reads of blocks took, if somebody wants to know.
+    waits: Option<(Arc<dyn Clock>, Histogram)>,
 }
 
 /// Bytes of blocks that checkpoints hold.
@@ -192,7 +195,22 @@ impl BlockCache {
             size_bytes_max: held_max,
         });
         let (row_count, row_blocks_read) = (Arc::default(), AtomicU64::new(0));
-        BlockCache { blocks, held, cached_size_bytes_max: cached_max, row_count, row_blocks_read }
+        let waits = None;
+        BlockCache { blocks, held, cached_size_bytes_max: cached_max, row_count, row_blocks_read, waits }
+    }
+
+    /// Has each read of a block that is not here recorded.
+    pub(crate) fn recording(self, clock: Arc<dyn Clock>, waits: Histogram) -> Self {
+        BlockCache { waits: Some((clock, waits)), ..self }
+    }
+
+    /// Reads a block that is not here.
+    pub(crate) async fn wait_for<T>(&self, read: impl Future<Output = T>) -> T {
+        let Some((clock, waits)) = &self.waits else { return read.await };
+        let began_at = clock.monotonic();
+        let block = read.await;
+        waits.record_duration(clock.monotonic().saturating_sub(began_at));
+        block
     }
 
     /// Counts the rows of a checkpoint while it is open.

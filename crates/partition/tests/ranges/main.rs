@@ -13,3 +13,4 @@ mod operate;
 mod range_changes;
 #[path = "../rows/mod.rs"]
 mod rows;
+mod waits;

@@ -24,6 +24,7 @@ use crate::tree::Tree;
 use crate::tree::merging_iterator::{MergingIterator, merge_over};
 use base::Ticks;
 use bytes::Bytes;
+use parking_lot::MutexGuard;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -164,7 +165,10 @@ impl CommitPipeline {
                     }
                     drop((reads, tree, turn));
                     self.core.log.wake.notify_one();
+                    let (clock, waits) = (&*self.core.shared.clock, &self.core.shared.metrics.log_wait);
+                    let began_at = clock.monotonic();
                     waiting.await?;
+                    waits.record_duration(clock.monotonic().saturating_sub(began_at));
                     self.core.check_lease().map_err(|_| choose_late_answer(has_changed))?;
                     return Ok(Executed::Done(()));
                 }
@@ -185,7 +189,7 @@ impl CommitPipeline {
         turn: Option<&mut Turn<'_>>,
     ) -> Result<Verdict, PartitionError> {
         self.core.check_lease()?;
-        let mut serial = self.core.serial.lock();
+        let mut serial = self.enter();
         let memory = turn.map(|turn| (turn, self.core.tree.load().active.clone()));
         let before_bytes = memory.as_ref().map_or(0, |(_, active)| active.size_bytes());
         let clock = &*self.core.shared.clock;
@@ -197,6 +201,19 @@ impl CommitPipeline {
         }
         self.load.note_serial_section(clock.monotonic().saturating_sub(entered.monotonic));
         verdict
+    }
+
+    /// Enters the serial section. Only who finds it taken looks at the clock.
+    fn enter(&self) -> MutexGuard<'_, Serial> {
+        if let Some(serial) = self.core.serial.try_lock() {
+            return serial;
+        }
+        let clock = &*self.core.shared.clock;
+        let began_at = clock.monotonic();
+        let serial = self.core.serial.lock();
+        let waited_for = clock.monotonic().saturating_sub(began_at);
+        self.core.shared.metrics.lock_wait.record_duration(waited_for);
+        serial
     }
 
     /// Inside the serial section.
