@@ -6,7 +6,7 @@ use crate::settings::ExportSettings;
 use base::{Clock, Random};
 use bytes::Bytes;
 use http_body_util::Full;
-use http_client::{AnswerBody, ConnectionSettings, Dialer, Endpoint, Pool, Surroundings, TlsRoots};
+use http_client::{AnswerBody, ConnectionSettings, Dialer, Endpoint, Pool, Surroundings, TlsRoots, within};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT};
 use hyper::{Method, Request, Uri};
 use retry::{Attempt, Backoff, Decision, Outcome, Policy};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const AGENT: &str = concat!("larimar-otlp/", env!("CARGO_PKG_VERSION"));
 const PROTOBUF: &str = "application/x-protobuf";
-/// How long the head of an answer may take.
+/// How long the head of an answer may take, and its body.
 const ANSWER_FOR: Duration = Duration::from_secs(10);
 /// Bytes of an answer that are read: it says how many spans were refused, and is not looked at.
 const ANSWER_SIZE_MAX: usize = 64 << 10;
@@ -102,7 +102,7 @@ impl Collector {
         let (head, incoming) = response.into_parts();
         // Read to its end, so that the connection serves again.
         let body = AnswerBody::new(incoming, lease, self.clock.clone(), CONNECTIONS.part_for);
-        let _ = body.whole(ANSWER_SIZE_MAX).await;
+        let _ = within(&*self.clock, ANSWER_FOR, body.whole(ANSWER_SIZE_MAX)).await;
         match head.status.as_u16() {
             200..=299 => Ok(()),
             status => {

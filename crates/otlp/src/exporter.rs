@@ -8,7 +8,7 @@ use crate::collector::Collector;
 use crate::metric_message::{Span as Counted, metrics_of};
 use crate::settings::ExportSettings;
 use crate::span_message::{Process, traces_of};
-use crate::spans::{BATCH_SPANS_MAX, SpanRecorder};
+use crate::spans::{BATCH_SPANS_MAX, SpanRecorder, WAITING_SPANS_MAX};
 use crate::{ExportSurroundings, counts::DeliveryCounts};
 use base::{Clock, Metrics, Ticks};
 use bytes::Bytes;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Spans wait for so long at most until a delivery begins.
 const SPANS_EVERY: Duration = Duration::from_secs(1);
 
-/// Starts the task, on a thread of its own.
+/// Starts the task, on one of the workers: connections need their timers and sockets.
 pub(crate) fn start(
     settings: &ExportSettings,
     endpoint: Endpoint,
@@ -62,7 +62,7 @@ struct Exporter {
 
 impl Exporter {
     async fn run(mut self) {
-        let mut metrics_at = self.clock.monotonic() + self.metrics_every;
+        let mut metrics_at = self.clock.monotonic().saturating_add(self.metrics_every);
         loop {
             let tick = self.clock.sleep(SPANS_EVERY);
             tokio::select! {
@@ -73,19 +73,22 @@ impl Exporter {
             let now = self.clock.monotonic();
             if !self.metrics_every.is_zero() && now >= metrics_at {
                 // After a long delivery the next one is not at once.
-                metrics_at = now + self.metrics_every;
+                metrics_at = now.saturating_add(self.metrics_every);
                 self.send_metrics().await;
             }
         }
     }
 
-    /// Sends all that waits, until a batch is not full.
+    /// Sends what waits, until a batch is not full: at most as many as wait at once, so that metrics have
+    /// their turn however many come.
     async fn send_spans(&mut self) {
-        loop {
+        for _ in 0..WAITING_SPANS_MAX / BATCH_SPANS_MAX {
             let spans = self.recorder.take_batch();
             if spans.is_empty() {
                 return;
             }
+            // A message takes a worker as long as some tens of requests do: those that wait go first.
+            tokio::task::yield_now().await;
             let message = traces_of(&self.process, &spans).encode_to_vec();
             let is_taken = self.deliver("traces", message.into()).await;
             let counts = &self.recorder.counts;

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 /// Spans that wait at most: some megabytes.
 pub(crate) const WAITING_SPANS_MAX: usize = 8192;
 /// Spans of a delivery, at most; with so many one begins at once.
-pub(crate) const BATCH_SPANS_MAX: usize = 512;
+pub(crate) const BATCH_SPANS_MAX: usize = 256;
 
 /// A request as a span, with texts of its own: its many fields are in one, because it is only filled once and
 /// written once.

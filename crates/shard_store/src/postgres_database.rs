@@ -97,8 +97,10 @@ impl PostgresDatabase {
             _ => self.connect().await?,
         };
         let refused = |error: tokio_postgres::Error| StoreError::refused(&self.place, shown(&error));
-        // A fence that is read after a lock was waited for must see what was committed meanwhile.
+        // A fence that is read after a lock was waited for must see what was committed meanwhile. A role's
+        // transactions may be read-only if they don't say what they are.
         let transaction = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted);
+        let transaction = transaction.read_only(false);
         let transaction = transaction.start().await.map_err(refused)?;
         let outcome = change(&transaction).await.map_err(refused)?;
         let committed = transaction.commit().await;

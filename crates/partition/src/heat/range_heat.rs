@@ -85,6 +85,10 @@ impl RangeHeat {
     fn sketch_in<'a>(&self, place: &'a mut Option<Box<HeatSketch>>) -> Option<&'a mut HeatSketch> {
         if place.is_none() && self.places.take() {
             *place = Some(Box::default());
+            if self.refused.load(Ordering::Relaxed) {
+                // Of the time before nothing is known.
+                self.since_ms.store(self.clock.monotonic().as_millis() as u64, Ordering::Relaxed);
+            }
         }
         self.refused.store(place.is_none(), Ordering::Relaxed);
         place.as_deref_mut()
@@ -99,8 +103,8 @@ impl RangeHeat {
     pub(crate) fn inherit<'a>(&self, parents: impl IntoIterator<Item = &'a RangeHeat>, range: &KeyRange) {
         for parent in parents {
             let divided = parent.sketch.lock().as_ref().map(|sketch| sketch.divided(range));
-            self.since_ms.fetch_min(parent.since_ms.load(Ordering::Relaxed), Ordering::Relaxed);
             let Some(buckets) = divided.filter(|buckets| !buckets.is_empty()) else { continue };
+            self.since_ms.fetch_min(parent.since_ms.load(Ordering::Relaxed), Ordering::Relaxed);
             let mut sketch = self.sketch.lock();
             if let Some(sketch) = self.sketch_in(&mut sketch) {
                 sketch.inherit(buckets);

@@ -59,6 +59,7 @@ fn partition_of(key: &[u8]) -> &[u8] {
 impl Bucket {
     /// The part of it that has keys in `range`: each span as a whole, where its last key is.
     fn divided(mut self, range: &KeyRange) -> Bucket {
+        let is_inside: Vec<bool> = self.spans.iter().map(|span| self.is_inside(&span.last, range)).collect();
         self.hottest.partitions.retain(|counted| range.contains(&counted.key));
         self.hottest.partitions.shrink_to_fit();
         let begins = self.spans.iter().rev().find(|span| span.last[..] < range.start[..]);
@@ -66,11 +67,28 @@ impl Bucket {
             last: range.start[..range.start.len().min(SAMPLED_KEY_SIZE_BYTES_MAX)].into(),
             tally: Tally::default(),
         });
-        let inside = self.spans.into_iter().filter(|span| range.contains(&span.last));
-        self.spans = mark.into_iter().chain(inside).collect();
+        let inside = self.spans.into_iter().zip(is_inside).filter(|(_, is_inside)| *is_inside);
+        self.spans = mark.into_iter().chain(inside.map(|(span, _)| span)).collect();
         self.tally = Tally::default();
         self.spans.iter().for_each(|span| self.tally.add(span.tally));
         self
+    }
+
+    /// Whether a span that ends with `last` is in `range`. Of a key that was cut so short that the range's
+    /// bound begins with it the hottest partitions decide, which are cut less.
+    fn is_inside(&self, last: &[u8], range: &KeyRange) -> bool {
+        let is_cut_of = |bound: &[u8]| bound.len() > last.len() && bound.starts_with(last);
+        let is_mostly_from = |bound: &[u8]| {
+            let of_span = self.hottest.partitions.iter().filter(|counted| counted.key.starts_with(last));
+            let requests = |counted: &Counted| counted.tally.total();
+            let (from, below): (Vec<_>, Vec<_>) = of_span.partition(|counted| &counted.key[..] >= bound);
+            from.into_iter().map(requests).sum::<u64>() > below.into_iter().map(requests).sum::<u64>()
+        };
+        match range.end.as_deref() {
+            _ if is_cut_of(&range.start) => is_mostly_from(&range.start),
+            Some(end) if is_cut_of(end) => !is_mostly_from(end),
+            _ => range.contains(last),
+        }
     }
 
     /// Adds what other keys, or the same ones, were asked for at the same time.
@@ -186,6 +204,24 @@ mod tests {
             crate::key::parse_row_key(&key).map_or_else(String::new, |parts| parts.partition_name)
         };
         bucket.hottest.partitions.iter().map(name).collect()
+    }
+
+    /// Sampled keys are cut shorter than the names that tell these partitions apart.
+    #[test]
+    fn heirs_of_partitions_with_long_names_have_each_their_own() {
+        let name = |number: u64| format!("{}{number:04}", "tenant-".repeat(7));
+        let mut sketch = HeatSketch::default();
+        note(&mut sketch, &name(2), 30, 1);
+        note(&mut sketch, &name(7), 50, 1);
+        let at = bytes::Bytes::copy_from_slice(key(&name(5), "").as_bytes());
+        let all = KeyRange::all();
+        let below = KeyRange { start: all.start.clone(), end: Some(at.clone()) };
+        let above = KeyRange { start: at, end: all.end };
+        let heirs = [below, above].map(|range| totals(&sketch.divided(&range)));
+        let sum: u64 = heirs.iter().flatten().map(|(_, total)| total).sum();
+        assert_eq!(sum, 80, "{heirs:?}");
+        // The span is as a whole where most of it is.
+        assert_eq!(heirs[1], [(1, 80)], "{heirs:?}");
     }
 
     /// Every bound at once: distinct partitions with long keys, in more buckets than are kept.

@@ -1,9 +1,10 @@
 //! Shards that are Postgres databases: connections, and the facade of their operations.
 //!
 //! What always holds: a password is neither printed nor in an error; a connection that failed, or whose
-//! operation was abandoned, is closed, and the server rolls back what was open on it.
+//! operation was abandoned, is closed, and the server rolls back what was open on it. One statement
+//! ([`Router::execute`]) is sent with its commit: abandoned, it may be done.
 
-use super::postgres_connection::{PostgresConnection, READ_ONLY_SESSION};
+use super::postgres_connection::{PostgresConnection, SESSION};
 use super::postgres_error::{PostgresError, PostgresParameters, shown};
 use super::postgres_statement;
 use super::postgres_transaction::PostgresTransaction;
@@ -61,7 +62,7 @@ impl ShardConnector for PostgresConnector {
             // What ends a connection is an error of the operation that runs on it.
             let task = async move { drop(connection.await) };
             self.spawner.spawn("Postgres shard", Box::pin(task));
-            client.batch_execute(READ_ONLY_SESSION).await.map_err(|error| ConnectError(shown(&error)))?;
+            client.batch_execute(SESSION).await.map_err(|error| ConnectError(shown(&error)))?;
             Ok(PostgresConnection::new(client))
         })
     }
@@ -151,7 +152,7 @@ impl ShardWork<PostgresConnection> for PostgresStatement<'_> {
 
 impl Router<PostgresConnector> {
     /// Runs one statement on the shard of a key as a transaction; how many rows it changed. It may run twice.
-    /// It costs one round trip, where [`Router::write`] costs two at least.
+    /// It costs one round trip, where [`Router::write`] costs two at least. Abandoned, it may be done.
     pub async fn execute(
         &self,
         keys: Keys<'_>,

@@ -17,8 +17,10 @@ const STATEMENTS_MAX: usize = 256;
 /// The fence's rows of a map.
 const MAP_FENCE: &str = "SELECT mapping, since, state FROM larimar_fence WHERE map = $1";
 
-/// What a session begins with: it is read-only but for transactions that begin as [`BEGIN_WRITE`].
-pub(super) const READ_ONLY_SESSION: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY";
+/// What a session begins with: it is read-only but for transactions that begin as [`BEGIN_WRITE`]. One whose
+/// client is gone, which nobody ends, holds up whatever changes the fence only for so long.
+pub(super) const SESSION: &str = "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY;
+    SET idle_in_transaction_session_timeout = '10min'";
 /// Begins a write. Writes share the lock; what changes the fence waits for all of them.
 pub(super) const BEGIN_WRITE: &str = "BEGIN READ WRITE; LOCK TABLE larimar_fence IN ROW SHARE MODE";
 

@@ -20,7 +20,7 @@ use tokio_postgres::{Error, Statement};
 
 /// Fails with a division by zero unless the mapping's row is there, of this epoch, and writes may pass.
 const HOLDS: &str = "SELECT 1 / count(*)::int FROM larimar_fence
-    WHERE map = $1 AND mapping = $2 AND since = $3 AND state = 'online'";
+    WHERE map = $1 AND mapping = $2 AND since = $3::bigint AND state = 'online'";
 
 type Attempted = Result<u64, AttemptError<PostgresError>>;
 
@@ -55,24 +55,42 @@ pub(super) async fn run(
         client.batch_execute("COMMIT"),
     )
     .await;
+    let outcome = connection.evicting(text, outcome);
     if let Err(error) = committed {
-        return Err(match is_rolled_back(&error) {
-            true => AttemptError::Failed(error.into()),
-            false => AttemptError::MayBeDone(error.into()),
+        return Err(match outcome {
+            // The database said so, and rolled back.
+            Err(failed) if failed.as_db_error().is_some() => AttemptError::Failed(failed.into()),
+            _ if is_rolled_back(&error) => AttemptError::Failed(error.into()),
+            _ => AttemptError::MayBeDone(error.into()),
         });
     }
-    // Postgres rolled back if one of them failed.
+    // Postgres rolled back if it said that one of them failed.
     if let Err(error) = begun {
         return Err(AttemptError::Failed(error.into()));
     }
     match connection.evicting(HOLDS, held) {
-        Ok(_) => {}
+        Ok(_) => outcome.map_err(|error| {
+            match is_of_database(&error) || is_unsent(&error, &statement, parameters) {
+                true => AttemptError::RolledBack(error.into()),
+                false => AttemptError::MayBeDone(error.into()),
+            }
+        }),
         Err(error) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
-            return run_as_transaction(connection, routed, text, parameters).await;
+            run_as_transaction(connection, routed, text, parameters).await
         }
-        Err(error) => return Err(AttemptError::RolledBack(error.into())),
+        Err(error) if is_of_database(&error) => Err(AttemptError::RolledBack(error.into())),
+        Err(error) => Err(AttemptError::MayBeDone(error.into())),
     }
-    connection.evicting(text, outcome).map_err(|error| AttemptError::RolledBack(error.into()))
+}
+
+fn is_of_database(error: &Error) -> bool {
+    error.as_db_error().is_some()
+}
+
+/// Whether the driver failed before it had sent the statement: at its parameters, of which an error has a
+/// cause unless they are too few or too many. What it can't read of an answer, as that of `COPY`, has none.
+fn is_unsent(error: &Error, statement: &Statement, parameters: PostgresParameters<'_>) -> bool {
+    parameters.len() != statement.params().len() || std::error::Error::source(error).is_some()
 }
 
 async fn run_as_transaction(

@@ -201,7 +201,9 @@ impl<'a> PostgresTransaction<'a> {
 
 /// Whether the database says that the commit did nothing: a constraint or a conflict.
 pub(super) fn is_rolled_back(error: &Error) -> bool {
-    error.code().is_some_and(|code| code.code().starts_with("23") || code.code().starts_with("40"))
+    let is_certain = |code: &SqlState| *code != SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN;
+    let is_of = |code: &SqlState| code.code().starts_with("23") || code.code().starts_with("40");
+    error.code().is_some_and(|code| is_of(code) && is_certain(code))
 }
 
 fn fence_rows(rows: &[Row]) -> Result<Vec<FenceRow>, Error> {

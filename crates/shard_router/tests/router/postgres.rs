@@ -185,6 +185,27 @@ async fn one_statement_that_failed_did_nothing_and_its_connection_serves_again()
     assert_eq!(router.read("m", &key, count).await.expect("read"), 1);
 }
 
+/// The driver can't read what it answers, and the database has done it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_whose_answer_can_not_be_read_may_be_done() {
+    let databases = Databases::start().await;
+    let router = databases.router();
+    let key = [KeyValue::from(1)];
+    execute(&router, 1).await.expect("written");
+    let copy = "COPY (DELETE FROM notes WHERE key = 1 RETURNING *) TO STDOUT";
+    let error = router.execute(Keys::new("m", &[&key]), copy, &[]).await.expect_err("no rows are counted");
+    assert!(error.may_be_done(), "{error}");
+    assert_eq!(router.read("m", &key, count).await.expect("read"), 0, "it was done");
+    // What was not sent was not done.
+    let error =
+        router.execute(Keys::new("m", &[&key]), INSERT, &[&1_i32]).await.expect_err("too few parameters");
+    assert!(!error.may_be_done(), "{error}");
+    let error =
+        router.execute(Keys::new("m", &[&key]), INSERT, &[&1_i64, &"text"]).await.expect_err("no int4");
+    assert!(!error.may_be_done(), "{error}");
+    assert_eq!(router.read("m", &key, count).await.expect("read"), 0);
+}
+
 /// If the statement that begins a transaction is ended before it began one, those sent behind it would be
 /// transactions of their own, without a fence.
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 //! A writer locks the fence's table in the mode `ROW SHARE` until its commit, and then reads it; so does what
 //! locks one of its rows for share. A replacement that removes or changes rows locks it in the mode
 //! `EXCLUSIVE`, and so waits for all of them. Writers that come meanwhile wait behind it: so it waits in
-//! short turns, and lets those pass that came in between.
+//! turns, the first ones short, and lets those pass that came in between.
 
 use super::copy::LocalCopy;
 use super::local_store::{LocalStore, Replaced, Revision, StoredCopy};
@@ -25,8 +25,10 @@ pub const POSTGRES_SHARD_TABLES: &str = "
         map text COLLATE \"C\", mapping text COLLATE \"C\", since bigint NOT NULL, state text NOT NULL,
         PRIMARY KEY (map, mapping))";
 
-/// One turn of waiting for writers, in which new ones wait, too.
-const LOCK_FENCE: &str = "SET LOCAL lock_timeout = '250ms'; LOCK TABLE larimar_fence IN EXCLUSIVE MODE";
+/// The first turn of waiting for writers, in which new ones wait, too, and the longest: each is twice as long
+/// as the one before, so that one is longer than the writers' transactions are.
+const FIRST_TURN_MS: u64 = 250;
+const LAST_TURN_MS: u64 = 8000;
 /// Those pass now.
 const AFTER_TURN: &str =
     "ROLLBACK TO SAVEPOINT larimar_turn; RELEASE SAVEPOINT larimar_turn; SELECT pg_sleep(0.05)";
@@ -80,11 +82,14 @@ async fn rows(transaction: &Transaction<'_>) -> Result<BTreeMap<FenceKey, FenceV
 
 /// Waits until no writer holds the fence. Who called bounds the time.
 async fn lock_fence(transaction: &Transaction<'_>) -> Result<(), Error> {
+    let mut turn_ms = FIRST_TURN_MS;
     loop {
         transaction.batch_execute("SAVEPOINT larimar_turn").await?;
-        match transaction.batch_execute(LOCK_FENCE).await {
+        let lock = format!("SET LOCAL lock_timeout = {turn_ms}; LOCK TABLE larimar_fence IN EXCLUSIVE MODE");
+        match transaction.batch_execute(&lock).await {
             Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
                 transaction.batch_execute(AFTER_TURN).await?;
+                turn_ms = LAST_TURN_MS.min(2 * turn_ms);
             }
             locked => return locked,
         }

@@ -136,6 +136,8 @@ fn inferred(column: &ColumnDescriptor) -> Option<Meaning> {
             }
             _ => return None,
         },
+        // The library has no values of no bytes.
+        Physical::FIXED_LEN_BYTE_ARRAY if column.type_length() < 1 => return None,
         Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY if is_plain => Binary,
         Physical::BYTE_ARRAY => match (logical, converted) {
             (Some(LogicalType::String | LogicalType::Enum | LogicalType::Json), _) => String,

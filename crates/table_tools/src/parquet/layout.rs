@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Bytes of a Guid.
 pub(super) const GUID_SIZE_BYTES: usize = 16;
 
-/// The name of a column that holds only a property's values of one type.
+/// The name of a column that says its type: one of several of a property, or one that Parquet has not.
 pub(super) fn name_with_type(name: &str, kind: EdmType) -> String {
     format!("{name}@{}", short_name(kind))
 }
@@ -39,7 +39,10 @@ pub(super) fn columns_of(columns: &Columns) -> Vec<(String, EdmType)> {
         }
     }
     let keys = KEYS.iter().map(|key| (key.to_string(), EdmType::String));
-    let others = columns.iter().map(|(name, kind)| match several.contains(name) {
+    // No type of Parquet has all instants, so a DateTime is a number there: were that only said beside the
+    // columns, a program that rewrites the file would lose it.
+    let is_named = |name, kind| several.contains(name) || kind == EdmType::DateTime;
+    let others = columns.iter().map(|(name, kind)| match is_named(name, kind) {
         true => (name_with_type(name, kind), kind),
         false => (name.to_owned(), kind),
     });

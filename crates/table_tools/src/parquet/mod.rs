@@ -15,7 +15,8 @@
 //! | `Edm.Binary` | BYTE_ARRAY |
 //!
 //! A property with one type has the column of its name; with several it has one for each, with the type
-//! behind an `@`, which no property's name has. An absent property is null. The file's metadata say
+//! behind an `@`, which no property's name has, and so has a DateTime. An absent property is null. The file's
+//! metadata say
 //!
 //! ```text
 //! larimar.columns      {"PartitionKey":"Edm.String", … }    the type of each column
@@ -33,6 +34,8 @@
 
 mod column;
 mod layout;
+mod pages;
+mod part;
 pub(crate) mod read;
 mod value;
 pub(crate) mod write;

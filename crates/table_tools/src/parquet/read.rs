@@ -5,18 +5,18 @@
 //! group, which [`GROUP_SIZE_BYTES_MAX`] bounds, a page of each column and a window.
 
 use super::column::{Column, Cursor};
+use super::pages::{CheckedPages, caught};
+use super::part::Part;
 use super::{CHECKSUMS_KEY, COLUMNS_KEY, CREATED_BY, END_CHECK_SIZE_BYTES, END_MAGIC, GroupChecksum, KEYS};
 use crate::error::ToolError;
 use crate::files::columns::COLUMNS_MAX;
 use crate::files::window::{Line, WINDOW_SIZE_BYTES, Window};
 use base::checksum::crc64;
 use base::{Disk, DiskFile, OpenMode};
-use bytes::Bytes;
 use parquet::basic::CompressionCodec;
 use parquet::column::reader::get_column_reader;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{FooterTail, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
-use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -53,6 +53,8 @@ pub(crate) struct ParquetFile {
 struct Group {
     cursors: Vec<Cursor>,
     left: u64,
+    /// Rows whose values the cursors have.
+    at_hand: u64,
     rows_at_once: u64,
 }
 
@@ -147,31 +149,38 @@ impl ParquetFile {
         {
             return Err(failed("it is damaged: its checksum is another one".to_owned()));
         }
-        let part = Arc::new(Part { start: span.start, bytes });
-        let cursors = self.columns.iter().map(|column| cursor(of, column.index, &part, self.skipped));
+        let part = Arc::new(Part::new(span.start, bytes));
+        let cursors = self.columns.iter();
+        let cursors = cursors.map(|column| caught(|| cursor(of, column.index, &part, self.skipped)));
         let cursors: Result<Vec<Cursor>, ParquetError> = cursors.collect();
         let cursors = cursors.map_err(|error| failed(damaged(error)))?;
         let rows = of.num_rows() as u64;
         let row_size = (of.total_byte_size() as u64).div_ceil(rows.max(1)).max(1);
         let rows_at_once = (WINDOW_SIZE_BYTES as u64 / row_size).clamp(1, ROWS_AT_ONCE_MAX);
-        self.group = Some(Group { cursors, left: rows - self.skipped, rows_at_once });
+        self.group = Some(Group { cursors, left: rows - self.skipped, at_hand: 0, rows_at_once });
         self.next_group += 1;
         self.skipped = 0;
         Ok(true)
     }
 
-    /// Appends lines of the row group at hand, which ends with its last one.
+    /// Appends lines of the row group at hand, which ends with its last one, until the window is full.
     fn put_rows(&mut self, window: &mut Window) -> Result<(), ToolError> {
         let Some(group) = self.group.as_mut() else { return Ok(()) };
-        let count = group.left.min(group.rows_at_once);
-        for (column, cursor) in self.columns.iter().zip(&mut group.cursors) {
-            let failed = |error| {
-                let (path, name, index) = (&self.path, &column.name, self.next_group);
-                ToolError::Refused(format!("{path}: row group {index}: column {name}: {}", damaged(error)))
-            };
-            cursor.read(count as usize).map_err(failed)?;
+        if group.at_hand == 0 {
+            group.at_hand = group.left.min(group.rows_at_once);
+            for (column, cursor) in self.columns.iter().zip(&mut group.cursors) {
+                let failed = |error| {
+                    let (path, name, index) = (&self.path, &column.name, self.next_group);
+                    ToolError::Refused(format!(
+                        "{path}: row group {index}: column {name}: {}",
+                        damaged(error)
+                    ))
+                };
+                caught(|| cursor.read(group.at_hand as usize)).map_err(failed)?;
+            }
         }
-        for _ in 0..count {
+        // A dictionary's values may be far longer than the file, so the text is what counts.
+        while group.at_hand > 0 && window.text.len() < WINDOW_SIZE_BYTES {
             let number = 1 + self.done;
             let start = window.text.len();
             window.text.push(b'{');
@@ -186,8 +195,9 @@ impl ParquetFile {
             window.text.push(b'}');
             window.lines.push(Line { at: start..window.text.len(), number, file_end: number });
             self.done = number;
+            group.at_hand -= 1;
+            group.left -= 1;
         }
-        group.left -= count;
         if group.left == 0 {
             self.group = None;
         }
@@ -341,44 +351,10 @@ fn cursor(
     skipped: u64,
 ) -> Result<Cursor, ParquetError> {
     let column = group.column(index);
-    let pages = SerializedPageReader::new(part.clone(), column, group.num_rows() as usize, None)?;
+    let rows = group.num_rows() as u64;
+    let pages = SerializedPageReader::new(part.clone(), column, rows as usize, None)?;
+    let pages = CheckedPages::new(pages, column.column_descr(), rows);
     let mut cursor = Cursor::new(get_column_reader(column.column_descr_ptr(), Box::new(pages)))?;
     cursor.skip(skipped as usize)?;
     Ok(cursor)
-}
-
-/// A part of the file, by the offsets of all of it.
-struct Part {
-    start: u64,
-    bytes: Bytes,
-}
-
-impl Part {
-    fn from(&self, start: u64) -> Result<Bytes, ParquetError> {
-        let at = start.checked_sub(self.start).filter(|at| *at <= self.bytes.len() as u64);
-        let at = at.ok_or_else(|| ParquetError::EOF(format!("offset {start} is elsewhere")))?;
-        Ok(self.bytes.slice(at as usize..))
-    }
-}
-
-impl Length for Part {
-    fn len(&self) -> u64 {
-        self.start + self.bytes.len() as u64
-    }
-}
-
-impl ChunkReader for Part {
-    type T = bytes::buf::Reader<Bytes>;
-
-    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        Ok(bytes::Buf::reader(self.from(start)?))
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        let rest = self.from(start)?;
-        if length > rest.len() {
-            return Err(ParquetError::EOF(format!("{length} bytes at offset {start} are elsewhere")));
-        }
-        Ok(rest.slice(..length))
-    }
 }

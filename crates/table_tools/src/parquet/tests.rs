@@ -5,6 +5,7 @@ use super::read::ParquetFile;
 use super::write::GROUP_ROWS_MAX;
 use crate::conversion::Conversion;
 use crate::error::ToolError;
+use crate::files::window::WINDOW_SIZE_BYTES;
 use crate::lines::row::Row;
 use crate::lines::row::tests::{entities, shown};
 use base::memory_disk::MemoryDisk;
@@ -346,4 +347,71 @@ fn a_column_that_no_property_can_be_is_named() {
     assert_eq!(one(keys), Err(expected.to_owned()));
     let error = lines_of(b"PartitionKey,RowKey\n").expect_err("no Parquet");
     assert_eq!(error, "f.parquet: it is no Parquet file, which begins with PAR1");
+}
+
+/// Two rows with a text that is in a dictionary, a number that may be null, and another text.
+fn two_foreign_rows(compression: Compression) -> Vec<u8> {
+    let schema = "message m { required binary PartitionKey (UTF8); required binary RowKey (UTF8);
+        optional int64 Big; required fixed_len_byte_array(3) Three; required boolean Flag; }";
+    foreign(schema, compression, |index, column| {
+        let text = |text: &str| ByteArray::from(text.as_bytes().to_vec());
+        let written = match index {
+            0 => column.typed::<ByteArrayType>().write_batch(&[text("p"), text("p")], None, None),
+            1 => column.typed::<ByteArrayType>().write_batch(&[text("r1"), text("r2")], None, None),
+            2 => column.typed::<Int64Type>().write_batch(&[7], Some(&[0, 1]), None),
+            3 => {
+                let three = FixedLenByteArray::from(vec![1, 2, 3]);
+                column.typed::<FixedLenByteArrayType>().write_batch(&[three.clone(), three], None, None)
+            }
+            _ => column.typed::<BoolType>().write_batch(&[true, false], None, None),
+        };
+        written.expect("written");
+    })
+}
+
+/// Without checksums a value may be another one, but nothing is read that is not there.
+#[test]
+fn whatever_a_damaged_file_of_others_says_is_read_or_refused() {
+    let mut refused = 0;
+    for compression in [Compression::UNCOMPRESSED, Compression::SNAPPY] {
+        let content = two_foreign_rows(compression);
+        assert_eq!(lines_of(&content).map(|lines| lines.len()), Ok(2));
+        for bit in 0..content.len() * 8 {
+            let mut changed = content.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            if let Err(line) = lines_of(&changed) {
+                assert!(line.starts_with("f.parquet: "), "bit {bit}: {line}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 1000, "{refused}");
+}
+
+/// A dictionary makes long texts short in the file, and says nothing of the lines.
+#[test]
+fn a_window_is_bounded_whatever_a_dictionary_saves() {
+    let (rows, columns) = (600, 8);
+    let texts: String = (0..columns).map(|number| format!("required binary T{number} (UTF8);")).collect();
+    let schema = format!(
+        "message m {{ required binary PartitionKey (UTF8); required binary RowKey (UTF8); {texts} }}"
+    );
+    let content = foreign(&schema, Compression::UNCOMPRESSED, |index, column| {
+        let value = |row: usize| match index {
+            1 => format!("{row:04}"),
+            _ => "x".repeat(60_000),
+        };
+        let values: Vec<ByteArray> = (0..rows).map(|row| ByteArray::from(value(row).into_bytes())).collect();
+        column.typed::<ByteArrayType>().write_batch(&values, None, None).expect("written");
+    });
+    assert!(content.len() < 2 << 20, "{} bytes", content.len());
+    let disk = MemoryDisk::new();
+    put(&disk, "f.parquet", &content);
+    let mut file = done(ParquetFile::open(&disk, "f.parquet", 0)).expect("a file");
+    let mut lines = 0;
+    while let Some(window) = done(file.next_window()).expect("a window") {
+        assert!(window.text.len() < WINDOW_SIZE_BYTES + (1 << 20), "{} bytes", window.text.len());
+        lines += window.lines.len();
+    }
+    assert_eq!(lines, rows);
 }
