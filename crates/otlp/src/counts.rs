@@ -25,7 +25,7 @@ pub(crate) struct DeliveryCounts {
 
 /// The counters of an exporter.
 #[derive(Debug)]
-pub struct ExportCounts {
+pub(crate) struct ExportCounts {
     pub(crate) sent_spans: Counter,
     pub(crate) lost_spans: Counter,
     pub(crate) traces: DeliveryCounts,
@@ -34,7 +34,7 @@ pub struct ExportCounts {
 
 impl ExportCounts {
     /// Of an exporter that starts, or is off.
-    pub fn new(metrics: &Metrics) -> Self {
+    pub(crate) fn new(metrics: &Metrics) -> Self {
         let deliveries = |signal: &str| DeliveryCounts {
             taken: metrics.counter(&DELIVERIES, &[signal, "taken"]),
             failed: metrics.counter(&DELIVERIES, &[signal, "failed"]),

@@ -34,11 +34,11 @@ mod settings;
 mod span_message;
 mod spans;
 
-pub use counts::ExportCounts;
 pub use settings::{ExportSettings, SettingsError, headers_of};
 pub use spans::SpanRecorder;
 
 use base::Environment;
+use counts::ExportCounts;
 use std::sync::Arc;
 
 /// What the exporter touches outside itself.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// Of an exporter.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ExportSettings {
     /// The collector, such as `http://127.0.0.1:4318`; `/v1/traces` and `/v1/metrics` are below it. `None`:
     /// nothing is sent.
@@ -18,6 +18,17 @@ pub struct ExportSettings {
     pub metrics_every: Duration,
     /// The proxies of the environment.
     pub proxies: Proxies,
+}
+
+/// Values of headers may be secrets.
+impl fmt::Debug for ExportSettings {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ExportSettings { endpoint, headers, share, metrics_every, .. } = self;
+        let names: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
+        let mut out = out.debug_struct("ExportSettings");
+        out.field("endpoint", endpoint).field("headers", &names).field("share", share);
+        out.field("metrics_every", metrics_every).finish_non_exhaustive()
+    }
 }
 
 /// What can't be used as a setting.
@@ -63,6 +74,19 @@ pub fn headers_of(text: &str) -> Result<Vec<(String, String)>, SettingsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_of_headers_are_not_printed() {
+        let settings = ExportSettings {
+            endpoint: None,
+            headers: headers_of("authorization=Bearer%20hidden").expect("headers"),
+            share: 1.0,
+            metrics_every: Duration::ZERO,
+            proxies: Proxies::none(),
+        };
+        let printed = format!("{settings:?}");
+        assert!(printed.contains("authorization") && !printed.contains("hidden"), "{printed}");
+    }
 
     #[test]
     fn headers_are_pairs_and_errors_name_no_secret() {

@@ -114,7 +114,7 @@ impl AccessLog for SpanRecorder {
             return;
         }
         waiting.push(span);
-        if waiting.len() == BATCH_SPANS_MAX {
+        if waiting.len() >= BATCH_SPANS_MAX {
             drop(waiting);
             self.filled.notify_one();
         }

@@ -166,6 +166,16 @@ mod tests {
     }
 
     #[test]
+    fn a_single_key_far_out_does_not_hide_appends_for_ever() {
+        let mut ends = Ends::default();
+        ends.note(&u64::MAX.to_be_bytes(), 1);
+        for bucket in 2..=5 {
+            (0..100u64).for_each(|key| ends.note(&(1000 * bucket + key).to_be_bytes(), bucket));
+        }
+        assert_eq!(ends.found(5).map(|(end, _)| end), Some(RangeEnd::Last));
+    }
+
+    #[test]
     fn long_keys_are_cut() {
         let mut ends = Ends::default();
         let long = |last: u8| [vec![7; 4000], vec![last]].concat();
