@@ -4,7 +4,6 @@
 
 use base::date_time::DateTimeText;
 use front_end::Access;
-use std::io::Write;
 use std::time::Duration;
 
 /// Appends the object of a request.
@@ -13,65 +12,78 @@ pub(crate) fn put(out: &mut Vec<u8>, access: &Access<'_>) {
     out.extend_from_slice(b"{\"time\":\"");
     out.extend_from_slice(DateTimeText::new(*at).as_bytes());
     out.push(b'"');
-    put_text(out, "id", Some(request.id));
-    put_text(out, "client_id", request.client_id);
+    put_text(out, b",\"id\":\"", Some(request.id));
+    put_text(out, b",\"client_id\":\"", request.client_id);
     if let Some(trace) = request.trace {
-        put_name(out, "trace_id");
-        // Memory takes everything.
-        let _ = write!(out, "\"{:032x}\"", u128::from_be_bytes(trace.trace_id));
+        put_hex(out, b",\"trace_id\":\"", trace.trace_id);
     }
-    put_text(out, "account", target.account);
-    put_text(out, "service", Some(target.service));
-    put_text(out, "operation", Some(target.operation));
-    put_text(out, "container", target.container);
-    put_text(out, "class", Some(target.key_class));
+    put_text(out, b",\"account\":\"", target.account);
+    put_text(out, b",\"service\":\"", Some(target.service));
+    put_text(out, b",\"operation\":\"", Some(target.operation));
+    put_text(out, b",\"container\":\"", target.container);
+    put_text(out, b",\"class\":\"", Some(target.key_class));
     if let Some(rows) = outcome.rows {
-        put_number(out, "rows_read", rows.read);
-        put_number(out, "rows_returned", rows.returned);
+        put_number(out, b",\"rows_read\":", rows.read);
+        put_number(out, b",\"rows_returned\":", rows.returned);
     }
-    put_number(out, "request_bytes", outcome.request_bytes);
-    put_number(out, "response_bytes", outcome.response_bytes);
-    put_number(out, "status", u64::from(outcome.status));
-    put_text(out, "code", outcome.error_code);
-    put_time(out, "total_us", phases.total);
-    put_time(out, "authentication_us", phases.authentication);
-    put_time(out, "turn_us", phases.turn);
-    put_time(out, "body_us", phases.body);
-    put_time(out, "work_us", phases.work);
-    put_text(out, "agent", request.agent);
+    put_number(out, b",\"request_bytes\":", outcome.request_bytes);
+    put_number(out, b",\"response_bytes\":", outcome.response_bytes);
+    put_number(out, b",\"status\":", u64::from(outcome.status));
+    put_text(out, b",\"code\":\"", outcome.error_code);
+    put_time(out, b",\"total_us\":", phases.total);
+    put_time(out, b",\"authentication_us\":", phases.authentication);
+    put_time(out, b",\"turn_us\":", phases.turn);
+    put_time(out, b",\"body_us\":", phases.body);
+    put_time(out, b",\"work_us\":", phases.work);
+    put_text(out, b",\"agent\":\"", request.agent);
     out.push(b'}');
 }
 
-fn put_name(out: &mut Vec<u8>, name: &str) {
-    out.extend_from_slice(b",\"");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\":");
+fn put_number(out: &mut Vec<u8>, head: &[u8], number: u64) {
+    out.extend_from_slice(head);
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-fn put_number(out: &mut Vec<u8>, name: &str, number: u64) {
-    put_name(out, name);
-    // Memory takes everything.
-    let _ = write!(out, "{number}");
+fn put_time(out: &mut Vec<u8>, head: &[u8], time: Duration) {
+    put_number(out, head, time.as_micros() as u64);
 }
 
-fn put_time(out: &mut Vec<u8>, name: &str, time: Duration) {
-    put_number(out, name, time.as_micros() as u64);
-}
-
-fn put_text(out: &mut Vec<u8>, name: &str, text: Option<&str>) {
-    let Some(text) = text else { return };
-    put_name(out, name);
-    out.push(b'"');
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            0..0x20 | 0x7f => {
-                let _ = write!(out, "\\u{byte:04x}");
-            }
-            _ => out.push(byte),
-        }
+fn put_hex(out: &mut Vec<u8>, head: &[u8], bytes: [u8; 16]) {
+    out.extend_from_slice(head);
+    for byte in bytes {
+        out.extend_from_slice(&hex_of(byte));
     }
     out.push(b'"');
+}
+
+/// `head` ends with the opening quote.
+fn put_text(out: &mut Vec<u8>, head: &[u8], text: Option<&str>) {
+    let Some(text) = text else { return };
+    out.extend_from_slice(head);
+    let mut rest = text.as_bytes();
+    // Nearly all texts are copied whole.
+    while let Some(place) = rest.iter().position(|&byte| is_escaped(byte)) {
+        out.extend_from_slice(&rest[..place]);
+        match rest[place] {
+            byte @ (b'"' | b'\\') => out.extend_from_slice(&[b'\\', byte]),
+            byte => {
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&hex_of(byte));
+            }
+        }
+        rest = &rest[place + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}
+
+fn is_escaped(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\' | 0..0x20 | 0x7f)
+}
+
+fn hex_of(byte: u8) -> [u8; 2] {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]
 }
 
 #[cfg(test)]
