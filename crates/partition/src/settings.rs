@@ -22,6 +22,9 @@ pub struct PartitionSettings {
     /// Bytes of rows, keys included, that one operation may read from checkpoints;
     /// [`OPERATION_READ_SIZE_BYTES_MAX`] but in tests.
     pub operation_read_size_bytes_max: u64,
+    /// Points that one operation reads are looked up together if there are so many:
+    /// 8 but in tests.
+    pub points_together_min: usize,
     /// A range with more bytes of checkpoints than this is split.
     pub range_size_bytes_max: u64,
     /// Ranges of all tables together; then none is split any more.
@@ -119,6 +122,10 @@ pub(crate) const FROZEN_TABLE_COUNT_MAX: usize = 2;
 /// It is five times what a group of a hundred of the largest entities reads, and eight times what one
 /// operation may change.
 pub const OPERATION_READ_SIZE_BYTES_MAX: u64 = 512 << 20;
+
+/// Points that one operation reads are looked up together if there are so many, as in an entity group. For
+/// fewer it saves nothing.
+pub(crate) const POINTS_TOGETHER_MIN: usize = 8;
 /// One request in this many is noted in the sketches of ranges' heat, unless another number is asked for.
 pub const HEAT_SAMPLE_ONE_IN: u64 = 64;
 /// The least memory budget that can be asked for.
@@ -152,6 +159,7 @@ impl Default for PartitionSettings {
             compaction_count_min: 10,
             compaction_part_size_bytes: 64 << 20,
             operation_read_size_bytes_max: OPERATION_READ_SIZE_BYTES_MAX,
+            points_together_min: POINTS_TOGETHER_MIN,
             range_size_bytes_max: 4 << 30,
             range_count_max: 32,
             hot_requests_per_second: 50_000,
@@ -244,6 +252,7 @@ impl PartitionSettings {
             cache_size_bytes_max: 64 << 10,
             compaction_count_min: 4,
             compaction_part_size_bytes: 16 << 10,
+            points_together_min: 2,
             range_size_bytes_max: 2 << 10,
             range_count_max: 8,
             marks_at_hand_max: 16,

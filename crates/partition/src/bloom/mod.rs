@@ -7,3 +7,4 @@
 pub(crate) mod block_filter;
 pub(crate) mod key_filter;
 pub(crate) mod key_groups;
+pub(crate) mod key_set;

@@ -12,6 +12,7 @@ mod compression;
 mod cursor;
 mod damage;
 mod index_block;
+mod keys_in;
 mod merged_row;
 mod needed_extents;
 mod open_checkpoint;

@@ -256,7 +256,7 @@ impl Checkpoint {
     }
 
     /// The filter of the part numbered `at`, held from now on if there is room.
-    async fn held_filter(&self, at: usize) -> Result<Cow<'_, Filter>, PartitionError> {
+    pub(super) async fn held_filter(&self, at: usize) -> Result<Cow<'_, Filter>, PartitionError> {
         let slot = &self.held[at].filter;
         if let Some(held) = slot.get() {
             return Ok(Cow::Borrowed(held));

@@ -9,8 +9,8 @@ use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, Span};
 use crate::memory::memory_table::Found;
 use crate::operation::{Row, RowPart, RowRef, RowVersion, Scan, Visit};
-use crate::tree::Tree;
 use crate::tree::merging_iterator::MergingIterator;
+use crate::tree::{Tree, TreeCheckpoint};
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -242,10 +242,22 @@ pub(super) async fn find_in_checkpoints(
 ) -> Result<Option<Found>, PartitionError> {
     let mut from = 0;
     while let Some(at) = tree.checkpoints.next_that_may_have(key, from) {
-        if let Some(row) = tree.checkpoints[at].checkpoint.get(key, part, aside.as_deref_mut()).await? {
-            return Ok(Some(Found { version: row.version, value: row.value }));
+        let checkpoint = &tree.checkpoints[at];
+        if let Some(found) = find_in_checkpoint(checkpoint, key, part, aside.as_deref_mut()).await? {
+            return Ok(Some(found));
         }
         from = at + 1;
     }
     Ok(None)
+}
+
+/// What this checkpoint knows of the key.
+pub(super) async fn find_in_checkpoint(
+    checkpoint: &TreeCheckpoint,
+    key: HashedKey<'_>,
+    part: RowPart,
+    aside: Option<&mut Aside>,
+) -> Result<Option<Found>, PartitionError> {
+    let row = checkpoint.checkpoint.get(key, part, aside).await?;
+    Ok(row.map(|row| Found { version: row.version, value: row.value }))
 }

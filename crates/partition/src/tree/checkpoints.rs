@@ -1,13 +1,19 @@
 //! The checkpoints of a tree, and the order in which look-ups ask them.
 
 use crate::bloom::key_groups::{Member, Place, choose_place};
+use crate::bloom::key_set::KeySet;
 use crate::checkpoint::{HashedKey, Probe};
+use crate::error::PartitionError;
 use crate::tree::tree_checkpoint::{HeldGroup, TreeCheckpoint};
+use smallvec::SmallVec;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// So many checkpoints or groups are probed at a time for a row.
 const PROBES_AT_ONCE: usize = 16;
+
+/// Places of checkpoints with the keys that they may have. Most have none.
+pub(crate) type Candidates = SmallVec<[(usize, KeySet); 8]>;
 
 /// Checkpoints, newest first.
 #[derive(Clone, Default)]
@@ -107,6 +113,29 @@ impl Checkpoints {
         found.next()
     }
 
+    /// Which checkpoints may have which of the keys `among`, newest first. Asked for keys that lie close
+    /// together, it looks at most of what they need once for all of them.
+    pub(crate) async fn that_may_have(
+        &self,
+        keys: &[HashedKey<'_>],
+        among: KeySet,
+    ) -> Result<Candidates, PartitionError> {
+        let mut candidates = Candidates::new();
+        for LookupUnit { members, group } in &self.units {
+            let among = group.as_ref().map_or(among, |group| keys_in_group(group, keys, among));
+            if among.is_empty() {
+                continue;
+            }
+            for at in members.clone() {
+                let found = self.list[at].keys_in(keys, among).await?;
+                if !found.is_empty() {
+                    candidates.push((at, found));
+                }
+            }
+        }
+        Ok(candidates)
+    }
+
     /// The place of a checkpoint with so many rows as a newer neighbour of the one at `older`.
     pub(crate) fn place_before(&self, older: usize, row_count: u64, merge_count: usize) -> Place {
         let member = |checkpoint: &Arc<TreeCheckpoint>| Member {
@@ -116,6 +145,14 @@ impl Checkpoints {
         let older: Vec<Member> = self.list[older..].iter().map(member).collect();
         choose_place(row_count, &older, merge_count)
     }
+}
+
+/// Those of the keys `among` that a checkpoint of the group may have.
+fn keys_in_group(group: &HeldGroup, keys: &[HashedKey<'_>], among: KeySet) -> KeySet {
+    let line = |at: usize| group.keys().line(keys[at].hash);
+    // As below.
+    std::hint::black_box(among.iter().fold(0, |touched, at| touched ^ line(at).touch()));
+    among.filtered(|at| line(at).may_contain(keys[at].hash))
 }
 
 /// The first of at most [`PROBES_AT_ONCE`] that may have the key.

@@ -4,6 +4,7 @@
 //! limit are never shown.
 
 use crate::bloom::key_groups::KeyGroup;
+use crate::bloom::key_set::KeySet;
 use crate::checkpoint::{Caching, Checkpoint, CheckpointCursor, HashedKey, OverflowReads, Probe, WalkReads};
 use crate::error::PartitionError;
 use crate::key::KeyRange;
@@ -93,6 +94,16 @@ impl TreeCheckpoint {
     pub(crate) fn probe(&self, key: HashedKey<'_>) -> Probe<'_> {
         let shows = self.is_whole || self.reference.limit.contains(key.bytes);
         if shows { self.checkpoint.probe(key) } else { Probe::Absent }
+    }
+
+    /// Those of the keys `among` whose rows may be here and visible. Reads filters that are not at hand.
+    pub(crate) async fn keys_in(
+        &self,
+        keys: &[HashedKey<'_>],
+        among: KeySet,
+    ) -> Result<KeySet, PartitionError> {
+        let shows = |at: usize| self.is_whole || self.reference.limit.contains(keys[at].bytes);
+        self.checkpoint.keys_in(keys, among.filtered(shows)).await
     }
 
     /// Bytes of the rows that this range sees, roughly.

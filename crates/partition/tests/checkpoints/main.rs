@@ -11,6 +11,7 @@ mod log_extents;
 mod many_checkpoints;
 mod many_dead_containers;
 mod overflow;
+mod points_together;
 #[path = "../rows/mod.rs"]
 mod rows;
 mod scans;

@@ -5,27 +5,23 @@
 //! the fetched rows are only brought up to date from memory. What always holds: a reply leaves after
 //! everything its decision saw or changed is durable, refusals included, and while the lease holds.
 
-use crate::checkpoint::{Aside, Caching, HashedKey, OverflowReads};
+use crate::checkpoint::Aside;
 use crate::commit_log;
 use crate::decider::Decider;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, partition_prefix};
 use crate::lease::choose_late_answer;
-use crate::memory::memory_table::Found;
 use crate::memory::write_pace::Turn;
-use crate::operation::{ObjectTable, Read, Row, RowChange, RowPart, RowVersion, Rows};
+use crate::operation::{ObjectTable, Read, RowChange, RowVersion, Rows};
 use crate::range_partition::commit_pipeline::CommitPipeline;
+use crate::range_partition::commit_pipeline::fetch::{Fetched, fetch, refresh};
 use crate::range_partition::data::names_new_bytes;
 use crate::range_partition::executed::Executed;
 use crate::range_partition::range_tree::pending::Waiting;
 use crate::range_partition::range_tree::{Serial, Standing};
-use crate::range_partition::reader::{WALK_YIELD_ROW_COUNT, find_in_checkpoints, find_in_memory, to_row};
 use crate::tree::Tree;
-use crate::tree::merging_iterator::{MergingIterator, merge_over};
 use base::Ticks;
-use bytes::Bytes;
 use parking_lot::MutexGuard;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -54,14 +50,6 @@ const FLOOR_WAIT_MAX: Duration = Duration::from_secs(2);
 const FLOOR_WAIVED_FOR: Duration = Duration::from_secs(10);
 /// And looks this often whether there is any.
 const SPACE_POLL_AFTER: Duration = Duration::from_millis(50);
-
-/// What checkpoints hold for one read.
-enum Fetched {
-    /// A point: the newest change that a checkpoint knows.
-    Point(Option<Found>),
-    /// A range: its first rows by key, complete up to `end` (exclusive; `None`: all).
-    Range { changes: BTreeMap<Bytes, Found>, end: Option<Bytes> },
-}
 
 /// What the serial section made of an operation.
 enum Verdict {
@@ -144,8 +132,7 @@ impl CommitPipeline {
         let mut aside = Aside::default();
         loop {
             let tree = self.core.tree.load();
-            let size_bytes_max = self.core.shared.settings.operation_read_size_bytes_max;
-            let fetched = fetch(&tree, &reads, spare, size_bytes_max, &mut aside).await?;
+            let fetched = fetch(&tree, &reads, spare, &self.core.shared.settings, &mut aside).await?;
             match self.decide(operation, &reads, &tree, fetched, turn.as_mut())? {
                 Verdict::Moved => return Ok(Executed::Moved(reads)),
                 Verdict::Reply => {
@@ -299,120 +286,6 @@ impl CommitPipeline {
     }
 }
 
-/// Bytes of rows that may still be fetched for an operation.
-struct Room {
-    left: u64,
-    size_bytes_max: u64,
-}
-
-impl Room {
-    fn has(&self, size_bytes: usize) -> bool {
-        size_bytes as u64 <= self.left
-    }
-
-    fn take(&mut self, size_bytes: usize) -> Result<(), PartitionError> {
-        let size_bytes_max = self.size_bytes_max;
-        let left = self.left.checked_sub(size_bytes as u64);
-        self.left = left.ok_or(PartitionError::TooMuchToRead { size_bytes_max })?;
-        Ok(())
-    }
-}
-
-/// Asks the checkpoints for what the reads need and memory does not have.
-async fn fetch(
-    tree: &Tree,
-    reads: &[Read],
-    spare: usize,
-    size_bytes_max: u64,
-    aside: &mut Aside,
-) -> Result<Vec<Fetched>, PartitionError> {
-    let mut room = Room { left: size_bytes_max, size_bytes_max };
-    let newest = RowVersion(u64::MAX);
-    let mut fetched = Vec::with_capacity(reads.len());
-    for read in reads {
-        fetched.push(match read {
-            Read::Point(key) | Read::Head(key) => {
-                let part = if matches!(read, Read::Head(_)) { RowPart::Head } else { RowPart::Whole };
-                let key = HashedKey::new(key.as_bytes());
-                let in_memory = find_in_memory(tree, key, newest).is_some();
-                let found =
-                    if in_memory { None } else { find_in_checkpoints(tree, key, part, Some(aside)).await? };
-                let value = found.as_ref().and_then(|found| found.value.as_ref());
-                room.take(value.map_or(0, |value| key.bytes.len() + value.len()))?;
-                Fetched::Point(found)
-            }
-            // In a box: else each request would have room for it.
-            Read::Range { range, limit } => {
-                Box::pin(fetch_range(tree, range, *limit, spare, &mut room)).await?
-            }
-        });
-    }
-    Ok(fetched)
-}
-
-/// The first `limit` rows, and up to `spare` more as far as there is room.
-async fn fetch_range(
-    tree: &Tree,
-    range: &KeyRange,
-    limit: usize,
-    spare: usize,
-    room: &mut Room,
-) -> Result<Fetched, PartitionError> {
-    let heads = &OverflowReads::None;
-    let mut cursor =
-        MergingIterator::over_checkpoints(&tree.checkpoints, range, Caching::Keep, heads).await?;
-    let mut changes = BTreeMap::new();
-    let mut walked: u64 = 0;
-    let mut scratch = Vec::new();
-    while let Some(row) = cursor.row() {
-        walked += 1;
-        if walked.is_multiple_of(WALK_YIELD_ROW_COUNT) {
-            tokio::task::yield_now().await;
-        }
-        // A deletion is as good as nothing, and of other rows memory may say what became of them: so deleted
-        // rows, however many and wherever, cost no further fetch.
-        let newest = RowVersion(u64::MAX);
-        if row.value.is_some() && find_in_memory(tree, HashedKey::new(row.key), newest).is_none() {
-            let key = Bytes::copy_from_slice(row.key);
-            if changes.len() == limit + spare {
-                return Ok(Fetched::Range { changes, end: Some(key) });
-            }
-            // Only now, as its overflow may have to be read.
-            let Some(row) = cursor.whole_row(&mut scratch).await? else { break };
-            let value = row.value.unwrap_or_default();
-            let size_bytes = key.len() + value.len();
-            if changes.len() >= limit && !room.has(size_bytes) {
-                return Ok(Fetched::Range { changes, end: Some(key) });
-            }
-            room.take(size_bytes)?;
-            // A copy: what is shared with a block keeps all of that in memory.
-            let value = Some(Bytes::copy_from_slice(value));
-            changes.insert(key, Found { version: row.version, value });
-        }
-        cursor.step().await?;
-    }
-    Ok(Fetched::Range { changes, end: None })
-}
-
-/// What a read finds now: memory, not yet durable changes included, over what was fetched. `None`: not enough
-/// was.
-fn refresh(tree: &Tree, read: &Read, fetched: Fetched) -> Option<Vec<Row>> {
-    let newest = RowVersion(u64::MAX);
-    match (read, fetched) {
-        (Read::Point(key) | Read::Head(key), Fetched::Point(fetched)) => {
-            let found = find_in_memory(tree, HashedKey::new(key.as_bytes()), newest).or(fetched);
-            Some(found.and_then(|found| to_row(key, found)).into_iter().collect())
-        }
-        (Read::Range { range, limit }, Fetched::Range { changes, end }) => {
-            let cut = end.is_some();
-            let complete = KeyRange { start: range.start.clone(), end: end.or_else(|| range.end.clone()) };
-            let rows = merge_over(tree.memory_tables(), &complete, changes, *limit);
-            (rows.len() == *limit || !cut).then_some(rows)
-        }
-        _ => None,
-    }
-}
-
 /// The range's time, bumped when it stands still: newer than the last version and than the floor below which
 /// a hand-over has copied everything.
 fn next_version(now: Ticks, last: RowVersion, floor: RowVersion) -> RowVersion {
@@ -465,6 +338,7 @@ fn check_changes(changes: &[RowChange], range: &KeyRange) -> Result<(), Partitio
 mod tests {
     use super::*;
     use crate::key::RowKey;
+    use bytes::Bytes;
 
     #[test]
     fn versions_rise_whatever_the_time_is() {
