@@ -18,6 +18,13 @@ pub(crate) fn newer(a: Owner, b: Owner) -> Owner {
     if b.epoch > a.epoch { b } else { a }
 }
 
+/// Who adds to what `former` had, after a take-over by `wanted` that found no space: `now` is whom its streams
+/// name. A third one that has come between is nobody to act for: `former` is refused then.
+pub(crate) fn owner_without_space(former: Owner, wanted: Option<Owner>, now: Owner) -> Owner {
+    // Its extents may know it, though there was no space to note it.
+    if wanted == Some(now) { now } else { former }
+}
+
 /// Whether the streams of a range may go at a start. `is_named`: the partition map names it. `may_act`: its
 /// owner is another process that has not gone, and may be about to name it.
 pub(crate) fn is_orphan(is_named: bool, may_act: bool) -> bool {
@@ -44,6 +51,22 @@ mod tests {
             let chosen = choose_owner(newer(a, b), Incarnation(7));
             assert_eq!(chosen, expected, "{a}, {b}");
             assert!(chosen.may_act_after(&a), "{a}");
+        }
+    }
+
+    #[test]
+    fn without_space_nobody_acts_for_an_owner_that_came_between() {
+        let (former, wanted, third) = (owner(1, 4), owner(7, 5), owner(9, 6));
+        for (wanted, now, expected) in [
+            (Some(wanted), former, former),
+            (Some(wanted), wanted, wanted),
+            (Some(wanted), third, former),
+            (None, former, former),
+            (None, third, former),
+        ] {
+            let chosen = owner_without_space(former, wanted, now);
+            assert_eq!(chosen, expected, "{wanted:?}, {now}");
+            assert_eq!(chosen.may_act_after(&now), now != third);
         }
     }
 

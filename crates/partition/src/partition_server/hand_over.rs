@@ -17,7 +17,6 @@
 use super::keep_map_copy::MapError;
 use super::owner::Owner;
 use super::server::PartitionServer;
-use crate::background::retries::RangeName;
 use crate::error::PartitionError;
 use crate::key::{KeyRange, RowKey, partition_prefix};
 use crate::map::partition_map::{ChangeMap, MapEntry};
@@ -245,10 +244,7 @@ impl PartitionServer {
             HandOverOutcome::NotDone(error) => {
                 self.shared.maintenance.wake_flush();
                 self.shared.maintenance.wake_compaction();
-                self.unnamed_ranges.lock().extend(ids.iter().map(|id| (table, *id)));
-                if let Err(error) = self.remove_unnamed_ranges().await {
-                    tracing::warn!(%error, "streams of a hand-over that failed can't be removed; it is tried again");
-                }
+                self.remove_failed_heirs(ids.iter().map(|id| (table, *id))).await;
                 Err(error)
             }
             HandOverOutcome::Unknown(error) => Err(error),
@@ -372,29 +368,6 @@ impl PartitionServer {
             Heir::reserve_streams(&self.shared, table, *id).await?;
         }
         Ok(())
-    }
-
-    /// Removes the streams of heirs that inherit nothing after all. What can't be removed now is remembered.
-    pub(super) async fn remove_unnamed_ranges(&self) -> Result<(), PartitionError> {
-        let streams = &self.shared.streams;
-        while let Some((table, id)) = self.take_unnamed_range() {
-            let names = streams.list(&RangePartition::streams_folder(table, id));
-            // Another process may have given the id, too: what it has made is not this one's to remove.
-            if names.is_empty() || self.may_act(&names) {
-                continue;
-            }
-            let deletes = self.shared.deletes(names)?;
-            if let Err(error) = streams.multi_modify(&deletes).await {
-                // If they have gone nevertheless, there is nothing to do the next time.
-                self.unnamed_ranges.lock().push((table, id));
-                return Err(error.into());
-            }
-        }
-        Ok(())
-    }
-
-    fn take_unnamed_range(&self) -> Option<RangeName> {
-        self.unnamed_ranges.lock().pop()
     }
 
     /// The heirs own the parents' keys from now on.

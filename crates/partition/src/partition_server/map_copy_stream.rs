@@ -6,7 +6,7 @@
 //! appended only behind blocks that read and give, with it, the content of the copy.
 
 use crate::error::PartitionError;
-use crate::map::choose_owner::choose_owner;
+use crate::map::choose_owner::{choose_owner, owner_without_space};
 use crate::map::map_copy::{MapContent, copy_name, unreadable};
 use crate::range_partition::{LoadError, is_empty};
 use bytes::Bytes;
@@ -51,8 +51,8 @@ async fn read_blocks(streams: &Streams, name: &StreamName) -> Result<Option<MapC
 
 /// The copy of a server that is running.
 pub(super) struct MapCopy {
+    /// Chosen once, at the start: it is refused as soon as a newer one has taken the copy over.
     owner: Owner,
-    incarnation: Incarnation,
     pub(super) content: MapContent,
     pub(super) stored: Stored,
     pub(super) changes_size_bytes: u64,
@@ -77,31 +77,29 @@ impl MapCopy {
         content: MapContent,
     ) -> Result<Self, LoadError> {
         let name = copy_name();
+        let former = streams.owner(&name)?;
+        let wanted = choose_owner(former, incarnation);
         let taken = match streams.is_spent().await {
             true => Err(StreamError::DiskFull),
-            false => {
-                let owner = choose_owner(streams.owner(&name)?, incarnation);
-                streams.take_over(&name, owner).await
-            }
+            false => streams.take_over(&name, wanted).await,
         };
-        match taken {
+        let owner = match taken {
             // As ranges do, it goes on under its former epoch.
-            Err(StreamError::DiskFull) => {}
-            taken => taken?,
-        }
-        Self::as_it_is(streams, incarnation, content, Stored::Same)
+            Err(StreamError::DiskFull) => owner_without_space(former, Some(wanted), streams.owner(&name)?),
+            taken => taken.map(|()| wanted)?,
+        };
+        Ok(Self::as_it_is(streams, owner, content, Stored::Same)?)
     }
 
     fn as_it_is(
         streams: &Streams,
-        incarnation: Incarnation,
+        owner: Owner,
         content: MapContent,
         stored: Stored,
-    ) -> Result<Self, LoadError> {
-        let name = copy_name();
-        let owner = streams.owner(&name)?;
-        let changes_size_bytes = streams.stat(&name)?.extents.iter().map(|(_, size_bytes)| size_bytes).sum();
-        Ok(MapCopy { owner, incarnation, content, stored, changes_size_bytes })
+    ) -> Result<Self, StreamError> {
+        let stat = streams.stat(&copy_name())?;
+        let changes_size_bytes = stat.extents.iter().map(|(_, size_bytes)| size_bytes).sum();
+        Ok(MapCopy { owner, content, stored, changes_size_bytes })
     }
 
     /// Makes the copy anew from `content`. What there is of it does not read.
@@ -110,8 +108,15 @@ impl MapCopy {
         incarnation: Incarnation,
         content: MapContent,
     ) -> Result<Self, PartitionError> {
-        let (owner, stored) = (Owner::first(incarnation), Stored::Nothing);
-        let mut copy = MapCopy { owner, incarnation, content, stored, changes_size_bytes: 0 };
+        Self::replace_as(streams, next_owner(streams, incarnation)?, content).await
+    }
+
+    async fn replace_as(
+        streams: &Streams,
+        owner: Owner,
+        content: MapContent,
+    ) -> Result<Self, PartitionError> {
+        let mut copy = MapCopy { owner, content, stored: Stored::Nothing, changes_size_bytes: 0 };
         match copy.prepare(streams).await {
             Err(error) if error.is_refusal() => {
                 tracing::warn!(%error, "the partition map has no copy yet: the next change of it makes one");
@@ -130,13 +135,16 @@ impl MapCopy {
         content: MapContent,
         differs_in_marks_only: bool,
     ) -> Result<Self, PartitionError> {
-        match begin_stream(streams, incarnation).await {
+        let former = streams.owner(&copy_name())?;
+        let wanted = choose_owner(former, incarnation);
+        match begin_stream(streams, wanted).await {
             Err(PartitionError::DiskFull) if differs_in_marks_only => {
-                Ok(Self::as_it_is(streams, incarnation, content, Stored::Less)?)
+                let owner = owner_without_space(former, Some(wanted), streams.owner(&copy_name())?);
+                Ok(Self::as_it_is(streams, owner, content, Stored::Less)?)
             }
             begun => {
                 begun?;
-                Self::replace(streams, incarnation, content).await
+                Self::replace_as(streams, wanted, content).await
             }
         }
     }
@@ -146,7 +154,7 @@ impl MapCopy {
     pub(super) async fn prepare(&mut self, streams: &Streams) -> Result<(), PartitionError> {
         let name = copy_name();
         if self.stored == Stored::Nothing {
-            self.owner = begin_stream(streams, self.incarnation).await?;
+            begin_stream(streams, self.owner).await?;
             self.stored = Stored::Less;
         }
         let extents = streams.stat(&name)?.extents;
@@ -168,7 +176,7 @@ impl MapCopy {
 
     /// Makes the stream empty: the map alone counts, until there is space for a snapshot.
     pub(super) async fn make_empty(&mut self, streams: &Streams) -> Result<(), PartitionError> {
-        self.owner = begin_stream(streams, self.incarnation).await?;
+        begin_stream(streams, self.owner).await?;
         (self.stored, self.changes_size_bytes) = (Stored::Less, 0);
         tracing::warn!("the partition map has no copy for now: there was no room for its last change");
         Ok(())
@@ -181,12 +189,17 @@ impl MapCopy {
     }
 }
 
-/// An empty stream for the copy, in the place of what there is. Returns its owner.
-async fn begin_stream(streams: &Streams, incarnation: Incarnation) -> Result<Owner, PartitionError> {
+/// The owner that takes for `incarnation` what there is of the copy.
+fn next_owner(streams: &Streams, incarnation: Incarnation) -> Result<Owner, StreamError> {
+    let name = copy_name();
+    let seen = if streams.exists(&name) { streams.owner(&name)? } else { Owner::default() };
+    Ok(choose_owner(seen, incarnation))
+}
+
+/// An empty stream of `owner` for the copy, in the place of what there is; refused if that has a newer owner.
+async fn begin_stream(streams: &Streams, owner: Owner) -> Result<(), PartitionError> {
     let name = copy_name();
     let is_there = streams.exists(&name);
-    let seen = if is_there { streams.owner(&name)? } else { Owner::default() };
-    let owner = choose_owner(seen, incarnation);
     let mut changes = vec![StreamChange::Create(name.owned_by(owner))];
     if is_there {
         changes.insert(0, StreamChange::Delete(name.owned_by(owner)));
@@ -194,7 +207,7 @@ async fn begin_stream(streams: &Streams, incarnation: Incarnation) -> Result<Own
     let outcome = streams.multi_modify(&changes).await;
     // It may have failed only after that, when extents of the former one could not be removed.
     match streams.stat(&name).is_ok_and(|stat| is_empty(&stat)) {
-        true => Ok(owner),
-        false => Ok(outcome.map(|()| owner)?),
+        true => Ok(()),
+        false => Ok(outcome?),
     }
 }

@@ -19,6 +19,7 @@ mod operate;
 mod owner;
 mod range_ids;
 mod server;
+mod unnamed_ranges;
 
 pub(crate) use hand_over::Change;
 pub(crate) use open_map::{MapLook, look_at_map};

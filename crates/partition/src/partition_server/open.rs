@@ -12,6 +12,7 @@ use super::open_map::{OpenedMap, open_map};
 use super::owner::{DamagedRange, Owner};
 use super::range_ids::{FIRST_RANGE_ID, range_ids};
 use super::server::{HandOverCounts, PartitionServer};
+use super::unnamed_ranges::UnnamedRange;
 use crate::background::retries::RangeName;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
@@ -213,8 +214,9 @@ impl PartitionServer {
                 let streams = self.shared.streams.list(&RangePartition::streams_folder(table, id));
                 if is_orphan(is_named, self.may_act(&streams)) {
                     tracing::info!(table = table.name(), id, "removing a range that the map does not name");
-                    deletes.extend(self.shared.deletes(streams)?);
-                    unnamed.push((table, id));
+                    let one = UnnamedRange { name: (table, id), owner: self.shared.remover(&streams)? };
+                    deletes.extend(one.deletes(&streams));
+                    unnamed.push(one);
                 }
             }
         }

@@ -5,7 +5,7 @@
 
 use super::map_copy_stream::MapCopy;
 use super::owner::Owner;
-use crate::background::retries::RangeName;
+use super::unnamed_ranges::UnnamedRange;
 use crate::blob_data::piece::Piece;
 use crate::decider::{Decider, UnderWay};
 use crate::error::PartitionError;
@@ -36,7 +36,7 @@ pub(crate) struct PartitionServer {
     /// Ranges that no map names, whose streams are still to be removed: what a start had no space to remove,
     /// and heirs of hand-overs that failed. No hand-over begins before that is done, so of these there are
     /// the heirs of one at most.
-    pub(super) unnamed_ranges: Mutex<Vec<RangeName>>,
+    pub(super) unnamed_ranges: Mutex<Vec<UnnamedRange>>,
     /// Held during a round of the partition manager.
     pub(super) balancing: tokio::sync::Mutex<()>,
     /// Held while the partition map changes.
@@ -195,7 +195,10 @@ impl PartitionServer {
     ) -> Result<base::Ticks, PartitionError> {
         let routes = self.routes.load();
         let owner = served(&routes, table, key.as_bytes())?;
-        Ok(owner.now())
+        let now = owner.now();
+        // Whoever took the range over may have changed what this time decides about.
+        owner.check_lease()?;
+        Ok(now)
     }
 
     /// Shows the rows of `spans`, which are in order, over as many range partitions as it takes. What one of

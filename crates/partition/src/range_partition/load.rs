@@ -15,7 +15,7 @@ use crate::checkpoint::{Caching, Checkpoint};
 use crate::commit_log;
 use crate::error::PartitionError;
 use crate::key::KeyRange;
-use crate::map::choose_owner::newer;
+use crate::map::choose_owner::{choose_owner, newer, owner_without_space};
 use crate::map::container_marks::MarkRows;
 use crate::memory::memory_table::MemoryTable;
 use crate::operation::{ObjectTable, RowChange, RowRef, RowVersion, Scan, Visit};
@@ -178,12 +178,14 @@ pub(super) async fn create(
     let has_nothing = streams.stat(&names.metadata).is_ok_and(|stat| is_empty(&stat));
     if has_nothing {
         // A start was cut off between the two.
-        let taken = shared.taken(&names.metadata)?;
-        match streams.take_over(&taken.name, taken.owner).await {
-            Err(StreamError::DiskFull) => {}
-            taken => taken?,
-        }
-        let owner = streams.owner(&names.metadata)?;
+        let former = streams.owner(&names.metadata)?;
+        let wanted = choose_owner(former, shared.life.incarnation);
+        let owner = match streams.take_over(&names.metadata, wanted).await {
+            Err(StreamError::DiskFull) => {
+                owner_without_space(former, Some(wanted), streams.owner(&names.metadata)?)
+            }
+            taken => taken.map(|()| wanted)?,
+        };
         streams.append(&names.metadata, owner, vec![Metadata::empty(range).encode()]).await?;
     }
     Ok(())
@@ -268,18 +270,21 @@ impl ReadRange {
         RangeOwners { owner, named }: RangeOwners,
     ) -> Result<Loaded, LoadError> {
         let streams = &shared.streams;
+        let former = self.newest_owner(streams)?;
         let taken = match owner {
-            Some(owner) if !streams.is_spent().await => self.own_streams(streams, owner).await,
+            Some(owner) if !streams.is_spent().await => {
+                self.own_streams(streams, owner).await.map(|()| owner)
+            }
             _ => Err(PartitionError::DiskFull.into()),
         };
-        match taken {
+        let owner = match taken {
             Err(LoadError::Failed(PartitionError::DiskFull)) => {
                 let log = &self.names.log;
                 tracing::info!(%log, "there is no space to take the range over: it goes on under its former epoch");
+                owner_without_space(former, owner, self.newest_owner(streams)?)
             }
             taken => taken?,
-        }
-        let owner = self.newest_owner(streams)?;
+        };
         self.metadata.epoch = owner.epoch;
         let ReadRange { names, mut metadata, tree, last_version, log_positions, replayed, .. } = self;
         let data = names.data.as_ref().map(|data| open_data(streams, data)).transpose()?;

@@ -3,7 +3,7 @@
 use crate::background::maintenance::Maintenance;
 use crate::blob_data::data_writer::DataWriter;
 use crate::lease::Lease;
-use crate::map::choose_owner::choose_owner;
+use crate::map::choose_owner::{choose_owner, newer};
 use crate::map::dead_containers::DeadContainers;
 use crate::memory::memory_budget::MemoryBudget;
 use crate::range_partition::range_metrics::RangeMetrics;
@@ -11,7 +11,7 @@ use crate::settings::PartitionSettings;
 use crate::tree::block_cache::BlockCache;
 use base::{Clock, Spawner};
 use std::sync::Arc;
-use stream::{Incarnation, OwnedStream, StreamChange, StreamError, StreamName, Streams};
+use stream::{Incarnation, OwnedStream, Owner, StreamChange, StreamError, StreamName, Streams};
 
 /// The life of this process in its stamp.
 #[derive(Clone)]
@@ -50,5 +50,12 @@ impl Shared {
     /// The changes that remove these streams, whoever had them before.
     pub(crate) fn deletes(&self, streams: Vec<StreamName>) -> Result<Vec<StreamChange>, StreamError> {
         streams.iter().map(|stream| self.taken(stream).map(StreamChange::Delete)).collect()
+    }
+
+    /// The owner in whose name these streams of one range can be removed, whoever had them before.
+    pub(crate) fn remover(&self, streams: &[StreamName]) -> Result<Owner, StreamError> {
+        let owners = streams.iter().map(|stream| self.streams.owner(stream));
+        let seen = owners.reduce(|seen, owner| Ok(newer(seen?, owner?)));
+        Ok(choose_owner(seen.transpose()?.unwrap_or_default(), self.life.incarnation))
     }
 }

@@ -18,6 +18,7 @@ use crate::error::PartitionError;
 use crate::heat::range_heat::RangeHeat;
 use crate::key::{KeyRange, RowKey};
 use crate::lease::{EndlessLease, Lease};
+use crate::map::choose_owner::choose_owner;
 use crate::map::range_load::RangeLoad;
 use crate::operation::{Decision, ObjectTable, Operation, Read, Row, RowChange, RowPart, RowVersion, Rows};
 use base::{BoxFuture, Environment};
@@ -305,4 +306,46 @@ fn an_answer_leaves_only_while_the_lease_holds() {
         });
         run.unwrap();
     }
+}
+
+/// Whenever another process takes the range's streams over while this one loads it: this one fails, or goes
+/// on under the owner that it was given, which is refused from then on. It once took the other's for its own.
+#[test]
+fn a_load_never_goes_on_under_the_owner_of_another_process() {
+    const TABLE: ObjectTable = ObjectTable::Entity;
+    let mut loaded_count = 0;
+    for step in 0..40 {
+        let run = sim::World::new(step).run(|env, _| async move {
+            let streams = Streams::open(&env, StreamSettings::tiny()).await.unwrap();
+            let shared = crate::check::shared(&env, streams.clone()).unwrap();
+            let (names, range) = (RangeStreams::new(TABLE, 1), KeyRange::all());
+            load::create(&shared, &names, range.clone()).await.unwrap();
+            // A former process had it.
+            let former = streams.join(&*env.random);
+            for stream in [&names.metadata, &names.log] {
+                let owner = choose_owner(streams.owner(stream).unwrap(), former);
+                streams.take_over(stream, owner).await.unwrap();
+            }
+            let read = load::read(&shared, RangeStreams::new(TABLE, 1), &range).await.unwrap();
+            let given = choose_owner(read.newest_owner(&streams).unwrap(), shared.life.incarnation);
+            let load = read.take_over(&shared, RangeOwners { owner: Some(given), named: None });
+            let other = streams.join(&*env.random);
+            let take = async {
+                for _ in 0..step {
+                    tokio::task::yield_now().await;
+                }
+                // One that is behind looks again.
+                for stream in [&names.metadata, &names.log] {
+                    let next = || choose_owner(streams.owner(stream).unwrap(), other);
+                    while streams.take_over(stream, next()).await.is_err() {}
+                }
+            };
+            let (loaded, ()) = futures_util::future::join(load, take).await;
+            let Ok(loaded) = loaded else { return 0 };
+            assert_eq!(loaded.owner, given, "step {step}");
+            1
+        });
+        loaded_count += run.unwrap();
+    }
+    assert!((1..40).contains(&loaded_count), "{loaded_count} of 40 have loaded");
 }

@@ -78,3 +78,36 @@ fn whatever_a_former_owner_still_does_its_successor_has_all_rows_and_no_others()
         assert_eq!(run, Some(()));
     }
 }
+
+/// A former owner that made heirs with an id that its successor had given, too, removed the successor's range
+/// once that process had closed: it chose the owner in whose name it removes only then.
+#[test]
+fn heirs_of_a_former_owner_take_nothing_from_a_successor_that_has_closed() {
+    for seed in 0..4u64 {
+        let run = World::new(seed).run(|env, _| async move {
+            let streams = streams(&env).await;
+            let former = join(&env, &streams).await;
+            let mut expected = Everything::new();
+            for at in 0..40 {
+                let row = key(1, &format!("p{}", at % 4), &format!("r{at}"));
+                put(&former, &mut expected, row, Some(value(at, 200))).await.unwrap();
+            }
+            let successor = join(&env, &streams).await;
+            assert_eq!(successor.split(TABLE, &key(1, "p2", "")).await, Ok(true), "seed {seed}");
+            for at in 0..40 {
+                let row = key(1, &format!("p{}", at % 4), &format!("s{at}"));
+                put(&successor, &mut expected, row, Some(value(at, 300))).await.unwrap();
+            }
+            successor.close().await;
+            for _ in 0..3 {
+                let split = former.split(TABLE, &key(1, "p2", "")).await;
+                assert!(split.is_err(), "seed {seed}: {split:?}");
+            }
+            env.clock.sleep(Duration::from_secs(30)).await;
+            former.close().await;
+            let third = join(&env, &streams).await;
+            assert_eq!(read_everything(&third).await, Ok(expected), "seed {seed}");
+        });
+        assert_eq!(run, Some(()));
+    }
+}

@@ -7,6 +7,7 @@ mod broken_off;
 mod fencing;
 mod hand_over_copies;
 mod heat;
+mod lease_questions;
 mod map_copy_refused;
 mod map_kept_twice;
 mod operate;
