@@ -8,12 +8,44 @@
 //! On one node nobody else can take a range, and the lease never ends.
 
 use crate::error::PartitionError;
+use base::BoxFuture;
+use futures_util::future::{Either, select};
+use std::pin::pin;
+
+/// What a loop has to show that it goes round. One that is dropped without [`LoopSign::end`] counts as one
+/// that hangs.
+pub trait LoopSign: Send + Sync + 'static {
+    /// It goes round. Cheap.
+    fn turned(&self);
+    /// Returns once the loop should show that again.
+    fn asked(&self) -> BoxFuture<'_, ()>;
+    /// It ends, as it should.
+    fn end(self: Box<Self>);
+}
 
 /// The lease of the process that serves ranges.
 pub trait Lease: Send + Sync + 'static {
     /// Whether the process may answer now. Once it may not, it never may again. Cheap: it is asked twice for
     /// each request.
     fn holds(&self) -> bool;
+
+    /// A sign for a loop of a range, if the lease goes on only while all loops do.
+    fn watch_loop(&self, name: &str) -> Option<Box<dyn LoopSign>> {
+        let _ = name;
+        None
+    }
+}
+
+/// Waits for `work`, and shows meanwhile that the loop goes round.
+pub(crate) async fn going_round<T>(sign: Option<&dyn LoopSign>, work: impl Future<Output = T>) -> T {
+    let Some(sign) = sign else { return work.await };
+    let mut work = pin!(work);
+    loop {
+        sign.turned();
+        if let Either::Left((done, _)) = select(work.as_mut(), sign.asked()).await {
+            return done;
+        }
+    }
 }
 
 /// One that never ends.

@@ -43,7 +43,7 @@ pub use document::range_document::{ExtentEntry, KeyLimits, OwnEntry, RangeDocume
 pub use document::split::{FIRST_EPOCH, HeirNames, Split, SplitRefused, choose_split};
 pub use error::StoredError;
 pub use extent::append_window::{
-    AppendWindow, PushRefused, WINDOW_PARTS_MAX, WINDOW_SIZE_BYTES_MAX, WindowBounds,
+    AppendWindow, EXTENT_PARTS_MAX, PushRefused, WINDOW_PARTS_MAX, WINDOW_SIZE_BYTES_MAX, WindowBounds,
 };
 pub use extent::chain::{Chain, Link};
 pub use extent::choose_after_append::{AfterAppend, AppendStop, Found, choose_after_append};

@@ -58,6 +58,8 @@ pub use extents::log_handle::Log;
 pub use layer::stamp_layer::StampLayer;
 pub use membership::forget::{Forgotten, forget_process};
 pub use membership::life::Life;
+pub use membership::loops::LoopSign;
+pub use metadata::forget_former::forget_former_values;
 pub use metadata::wire::{LifeEntry, VALUE_FORMAT, decode_value, encode_value, parse_key};
 pub use migration::MIGRATING;
 pub use migration::abandon::abandon_migration;

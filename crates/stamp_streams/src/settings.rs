@@ -102,6 +102,8 @@ pub enum Breach {
     PartsBeforeBackup,
     /// The owner of a split takes an heir before it knows the outcome.
     TakeHeirsEarly,
+    /// Beats go on while a loop of a range hangs.
+    BeatWithoutLoops,
     /// A restore does not look for newer extents.
     NoRollForward,
     /// A restore keeps the generation.

@@ -2,8 +2,8 @@
 //! the process before it served.
 //!
 //! A key of the metadata store has a digest of them, written by whoever takes the stamp. What always holds:
-//! a process of other accounts takes a stamp only that was released, or that nobody has served for so long
-//! that no process with the right ones can be there.
+//! a process of other accounts takes a stamp only that nobody has had for so long that no process with the
+//! right ones can be there.
 
 use front_end::accounts::Accounts;
 use sha2::{Digest, Sha256};
@@ -12,6 +12,9 @@ use std::time::Duration;
 
 /// So many lease times without a beat of the owner, a process of other accounts takes the stamp.
 const LEASES_WITHOUT_OWNER: u32 = 6;
+
+/// So many lease times after it has seen that the stamp was given up, it does so, too.
+const LEASES_SINCE_RELEASE: u32 = 2;
 
 /// A digest of accounts: of their names, and of their keys by what those sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,9 +58,22 @@ impl ServedAccounts {
     }
 }
 
-/// Whether a process may take the range, whose owner has been silent for so long; none: it was released.
-pub(super) fn may_take(has_served_accounts: bool, silent_for: Option<Duration>, ttl: Duration) -> bool {
-    has_served_accounts || silent_for.is_none_or(|silent_for| silent_for >= LEASES_WITHOUT_OWNER * ttl)
+/// For how long nobody has been heard of who has the range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// Its owner makes no beat.
+    OfOwner(Duration),
+    /// It was given up, and this process has seen that for so long.
+    SinceRelease(Duration),
+}
+
+/// Whether a process may take the range.
+pub(super) fn may_take(has_served_accounts: bool, silence: Silence, ttl: Duration) -> bool {
+    has_served_accounts
+        || match silence {
+            Silence::OfOwner(silent_for) => silent_for >= LEASES_WITHOUT_OWNER * ttl,
+            Silence::SinceRelease(seen_for) => seen_for >= LEASES_SINCE_RELEASE * ttl,
+        }
 }
 
 #[cfg(test)]
@@ -67,14 +83,16 @@ mod tests {
     #[test]
     fn other_accounts_wait() {
         let second = Duration::from_secs;
-        for (same, silent_for, may) in [
-            (true, Some(second(0)), true),
-            (false, Some(second(0)), false),
-            (false, Some(second(59)), false),
-            (false, Some(second(60)), true),
-            (false, None, true),
+        for (same, silence, may) in [
+            (true, Silence::OfOwner(second(0)), true),
+            (false, Silence::OfOwner(second(0)), false),
+            (false, Silence::OfOwner(second(59)), false),
+            (false, Silence::OfOwner(second(60)), true),
+            (true, Silence::SinceRelease(second(0)), true),
+            (false, Silence::SinceRelease(second(19)), false),
+            (false, Silence::SinceRelease(second(20)), true),
         ] {
-            assert_eq!(may_take(same, silent_for, second(10)), may, "{same} {silent_for:?}");
+            assert_eq!(may_take(same, silence, second(10)), may, "{same} {silence:?}");
         }
     }
 }

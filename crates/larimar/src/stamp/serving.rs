@@ -9,11 +9,11 @@ use crate::serve_error::ServeError;
 use crate::stamp::process::Process;
 use crate::stamp::served_accounts::ServedAccounts;
 use crate::stamp::stand_by::Held;
-use crate::stamp::upkeep::{keep_backing_up, keep_sweeping};
+use crate::stamp::upkeep::{keep_backing_up, keep_compacting, keep_sweeping};
 use base::{BoxFuture, Environment};
 use futures_util::future::{Either, join3, select};
 use partition::{Lease, ObjectTable, Partitions};
-use stamp_streams::{OwnedRange, RangeStop, StampLayer, Surroundings};
+use stamp_streams::{LoopSign, OwnedRange, RangeStop, StampLayer, Surroundings};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,27 @@ struct RangeLease(Arc<OwnedRange>);
 impl Lease for RangeLease {
     fn holds(&self) -> bool {
         self.0.admits_reads()
+    }
+
+    fn watch_loop(&self, name: &str) -> Option<Box<dyn partition::LoopSign>> {
+        Some(Box::new(WatchedLoop(self.0.watch_loop(name))))
+    }
+}
+
+/// A loop of the range, for the process's beats.
+struct WatchedLoop(LoopSign);
+
+impl partition::LoopSign for WatchedLoop {
+    fn turned(&self) {
+        self.0.turned();
+    }
+
+    fn asked(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.0.asked())
+    }
+
+    fn end(self: Box<Self>) {
+        self.0.end();
     }
 }
 
@@ -121,6 +142,7 @@ pub(super) async fn serve_range(
     let upkeep = [
         Box::pin(keep_backing_up(held.life.clone(), range.clone(), clock.clone())) as BoxFuture<'static, ()>,
         Box::pin(keep_sweeping(held.life.clone(), range.clone(), clock.clone())),
+        Box::pin(keep_compacting(held.life.clone(), range.clone(), clock.clone())),
     ];
     for task in upkeep {
         env.spawner.spawn("stamp-upkeep", task);

@@ -2,7 +2,7 @@
 //! once nobody does.
 
 use crate::stamp::founding::{FoundError, found_stamp};
-use crate::stamp::served_accounts::{ServedAccounts, may_take};
+use crate::stamp::served_accounts::{ServedAccounts, Silence, may_take};
 use crate::stamp::stores::{StampFailure, Stores};
 use futures_util::future::{Either, select};
 use parking_lot::Mutex;
@@ -58,6 +58,8 @@ enum Tried {
 pub(super) struct StandBy<'a> {
     /// Its life, which ends with the process whatever it is at then.
     pub(super) life: Mutex<Option<Arc<Life>>>,
+    /// When it saw first that nobody has the stamp, by the monotonic clock.
+    pub(super) released_at: Mutex<Option<Duration>>,
     pub(super) stores: &'a Stores,
     pub(super) accounts: &'a ServedAccounts,
     pub(super) waiting: &'a Waiting,
@@ -141,7 +143,7 @@ impl StandBy<'_> {
         let served = self.accounts.are_served(self.surroundings()).await;
         let served = served.map_err(|error| StampError::Store { what: "accounts".to_owned(), error })?;
         let ttl = self.surroundings().settings.ttl;
-        let may = may_take(served, own.owner.map(|owner| watch.silent_for(owner)), ttl);
+        let may = may_take(served, self.silence(watch, own), ttl);
         if !may {
             self.waiting.note(
                 "its accounts or their keys are not those that the stamp is served with, so it does not join; \
@@ -150,6 +152,20 @@ impl StandBy<'_> {
             );
         }
         Ok(may)
+    }
+
+    fn silence(&self, watch: &RangeWatch, own: OwnEntry) -> Silence {
+        let mut released_at = self.released_at.lock();
+        match own.owner {
+            Some(owner) => {
+                *released_at = None;
+                Silence::OfOwner(watch.silent_for(owner))
+            }
+            None => {
+                let now = self.surroundings().clock.monotonic();
+                Silence::SinceRelease(now.saturating_sub(*released_at.get_or_insert(now)))
+            }
+        }
     }
 
     /// Joins the stamp, which is founded first if there is none. None: not now.

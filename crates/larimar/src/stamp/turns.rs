@@ -51,8 +51,13 @@ pub(crate) async fn run(
     ));
     let waiting = Arc::new(Waiting::default());
     waiting.note("it joins the stamp".to_owned());
-    let stand_by =
-        StandBy { life: Default::default(), stores: &stores, accounts: &accounts, waiting: &waiting };
+    let stand_by = StandBy {
+        life: Default::default(),
+        released_at: Default::default(),
+        stores: &stores,
+        accounts: &accounts,
+        waiting: &waiting,
+    };
     say_started()?;
     service_manager::note_ready();
     let ended = take_turns(process, &stand_by, &waiting, &accounts).await;
@@ -168,10 +173,10 @@ async fn open(
     }
 }
 
-/// The range again, if it is still this process's. One that can't reach the object store gives it up.
+/// The range again, if it is still this process's. One that can't create in the object store gives it up.
 async fn go_on(range: &Arc<OwnedRange>, stand_by: &StandBy<'_>) -> Result<Option<Arc<OwnedRange>>, String> {
-    if range.stopped() == Some(RangeStop::Reload) && !range.reaches_store().await {
-        stand_by.waiting.note("this process does not reach the object store".to_owned());
+    if range.stopped() == Some(RangeStop::Reload) && !range.creates_in_store().await {
+        stand_by.waiting.note("this process can't write to the object store".to_owned());
         range.give_up().await.map_err(|error| error.to_string())?;
         // Others look meanwhile.
         let surroundings = &stand_by.stores.surroundings;

@@ -1,5 +1,5 @@
-//! What the process that serves does beside: the documents go to the object store now and then, and what no
-//! document names is swept out of it.
+//! What the process that serves does beside: the documents go to the object store now and then, what no
+//! document names is swept out of it, and etcd forgets what its keys held before.
 //!
 //! What always holds: while nothing changes, nothing is sent to the object store; a failure is logged and
 //! tried again, and keeps nobody from being served.
@@ -7,7 +7,7 @@
 use base::Clock;
 use futures_util::future::{Either, select};
 use stamp::Mark;
-use stamp_streams::{Life, OwnedRange, Sweeper, back_up_all, prune_backups};
+use stamp_streams::{Life, OwnedRange, Sweeper, back_up_all, forget_former_values, prune_backups};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +16,8 @@ use std::time::Duration;
 const BACK_UP_EVERY: Duration = Duration::from_secs(180);
 /// Between two sweeps, at least.
 const SWEEP_EVERY: Duration = Duration::from_secs(900);
+/// Former values of etcd's keys are kept for so long, at least.
+const COMPACT_EVERY: Duration = Duration::from_secs(300);
 /// Backups of all documents that are kept.
 const KEPT_BACKUPS: usize = 8;
 /// Sweeps after the last change, so that what it dropped goes once it is old enough.
@@ -64,6 +66,24 @@ pub(super) async fn keep_sweeping(life: Arc<Life>, range: Arc<OwnedRange>, clock
                 (last, left) = (Some(mark), left - 1);
             }
             Err(error) => tracing::warn!(%error, "the object store can't be swept; it is tried again"),
+        }
+    }
+}
+
+/// Has etcd forget former values until the range is not served any more.
+pub(super) async fn keep_compacting(life: Arc<Life>, range: Arc<OwnedRange>, clock: Arc<dyn Clock>) {
+    let mut before = None;
+    loop {
+        if let Either::Left(_) = select(pin!(range.until_stopped()), clock.sleep(COMPACT_EVERY)).await {
+            return;
+        }
+        match forget_former_values(&life, before).await {
+            Ok(revision) => before = Some(revision),
+            Err(error) => tracing::warn!(
+                %error,
+                "etcd can't be compacted, and takes no changes any more once its quota is full: start it with \
+                 --auto-compaction-retention if this goes on; it is tried again"
+            ),
         }
     }
 }

@@ -21,6 +21,11 @@ pub const WINDOW_PARTS_MAX: usize = 4;
 /// Bytes of bodies of one extent that are under way at a time.
 pub const WINDOW_SIZE_BYTES_MAX: u64 = WINDOW_PARTS_MAX as u64 * (16 << 20);
 
+/// Parts that an owner gives one extent. Whoever takes the range walks over those of each open one, with a
+/// read for each: some seconds at most. Fewer than a seal lists.
+pub const EXTENT_PARTS_MAX: usize = 4096;
+const _: () = assert!(EXTENT_PARTS_MAX <= LISTED_PARTS_MAX);
+
 /// How much may be under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WindowBounds {
@@ -110,9 +115,9 @@ impl AppendWindow {
         !is_full || self.in_flight.is_empty()
     }
 
-    /// Whether the extent has so many parts that its seal lists no more: the next one goes to another.
-    pub fn lists_no_more(&self) -> bool {
-        self.acknowledged_lengths.len() + self.in_flight.len() >= LISTED_PARTS_MAX
+    /// Whether the extent has [`EXTENT_PARTS_MAX`] parts: the next one goes to another.
+    pub fn has_all_parts(&self) -> bool {
+        self.acknowledged_lengths.len() + self.in_flight.len() >= EXTENT_PARTS_MAX
     }
 
     /// The header of the next part, for a body of this length and checksum. The caller sends it.

@@ -18,6 +18,8 @@ use std::time::Duration;
 const RENEW_BEFORE: Duration = Duration::from_secs(300);
 /// How long before their end they are not used any more: a request takes some time.
 const UNUSED_BEFORE: Duration = Duration::from_secs(10);
+/// Credentials that the store does not know are searched for anew if they were found so long ago.
+const DOUBTED_AFTER: Duration = Duration::from_secs(5);
 /// How long a failed search counts.
 const FAILURE_FOR: Duration = Duration::from_secs(2);
 
@@ -41,6 +43,8 @@ struct State {
 struct Held {
     credentials: Arc<Credentials>,
     ends_at: Option<Ticks>,
+    /// By the monotonic clock.
+    found_at: Duration,
 }
 
 /// What to do about held credentials.
@@ -58,6 +62,11 @@ fn choose(ends_at: Option<Ticks>, now: Ticks) -> Choice {
         Some(ends_at) if ends_at > now.plus(UNUSED_BEFORE) => Choice::UseAndRenew,
         Some(_) => Choice::Search,
     }
+}
+
+/// Whether credentials that were found then are searched for anew if the store does not know them.
+fn is_doubtful(found_at: Duration, now: Duration) -> bool {
+    now >= found_at + DOUBTED_AFTER
 }
 
 impl CredentialSource {
@@ -86,6 +95,16 @@ impl CredentialSource {
     /// What is held is not to be used again: the store says that it has ended.
     pub(crate) fn forget(&self) {
         self.state.lock().held = None;
+    }
+
+    /// The store does not know what is held: somebody may have replaced it. It is searched for anew, unless it
+    /// was found just now: then it is wrong where it comes from.
+    pub(crate) fn doubt(&self) {
+        let now = self.search.surroundings.http.clock.monotonic();
+        let mut state = self.state.lock();
+        if state.held.as_ref().is_some_and(|held| is_doubtful(held.found_at, now)) {
+            state.held = None;
+        }
     }
 
     fn usable(self: &Arc<Self>) -> Option<Arc<Credentials>> {
@@ -123,12 +142,13 @@ impl CredentialSource {
     /// Searches. The caller has the turn.
     async fn renew(&self) -> Result<Arc<Credentials>, String> {
         let found = search(&self.search).await;
+        let found_at = self.search.surroundings.http.clock.monotonic();
         let mut state = self.state.lock();
         match found {
             Ok(Found { credentials, ends_at }) => {
                 let credentials = Arc::new(credentials);
-                *state =
-                    State { held: Some(Held { credentials: credentials.clone(), ends_at }), failed: None };
+                let held = Held { credentials: credentials.clone(), ends_at, found_at };
+                *state = State { held: Some(held), failed: None };
                 Ok(credentials)
             }
             Err(why) => {
@@ -144,6 +164,14 @@ impl CredentialSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_found_just_now_is_not_searched_for_again() {
+        let second = Duration::from_secs;
+        for (now, expected) in [(100, false), (104, false), (105, true), (900, true)] {
+            assert_eq!(is_doubtful(second(100), second(now)), expected, "{now}");
+        }
+    }
 
     #[test]
     fn credentials_are_renewed_before_they_end() {

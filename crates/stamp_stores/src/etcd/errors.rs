@@ -34,6 +34,8 @@ pub(crate) enum EtcdError {
     Refused(String),
     /// Too busy, or full; nothing was done, and a later try may be.
     Busy(String),
+    /// What was asked for at its revision is compacted away: the next read is of another one.
+    Compacted(String),
     /// No leader, a time-out, anything else: it may have been done.
     Open(String),
 }
@@ -45,6 +47,7 @@ impl EtcdError {
             EtcdError::LogIn(what)
             | EtcdError::Refused(what)
             | EtcdError::Busy(what)
+            | EtcdError::Compacted(what)
             | EtcdError::Open(what) => what.clone(),
         }
     }
@@ -123,7 +126,7 @@ pub(crate) fn error_of(status: u16, body: &[u8]) -> EtcdError {
         Some(INVALID_ARGUMENT | NOT_FOUND | PERMISSION_DENIED | FAILED_PRECONDITION) => {
             EtcdError::Refused(shown)
         }
-        // A revision that was compacted away since: the next read is of another one.
+        Some(OUT_OF_RANGE) if has("has been compacted") => EtcdError::Compacted(shown),
         Some(RESOURCE_EXHAUSTED | OUT_OF_RANGE) => EtcdError::Busy(shown),
         _ => EtcdError::Open(shown),
     }
@@ -137,6 +140,7 @@ mod tests {
     fn errors_and_what_they_say() {
         let is = |status: u16, body: &str| match error_of(status, body.as_bytes()) {
             EtcdError::NoLease => "no lease",
+            EtcdError::Compacted(_) => "compacted",
             EtcdError::LogIn(_) => "log in",
             EtcdError::Refused(_) => "refused",
             EtcdError::Busy(_) => "busy",
@@ -163,6 +167,11 @@ mod tests {
             (
                 400,
                 r#"{"code":11,"message":"etcdserver: mvcc: required revision has been compacted"}"#,
+                "compacted",
+            ),
+            (
+                400,
+                r#"{"code":11,"message":"etcdserver: mvcc: required revision is a future revision"}"#,
                 "busy",
             ),
             (503, r#"{"code":14,"message":"etcdserver: leader changed"}"#, "open"),

@@ -167,6 +167,15 @@ impl KeyValues for EtcdKeys {
         }
     }
 
+    async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
+        let body = json!({ "revision": revision.0.to_string() }).to_string().into();
+        match self.ask("/v3/kv/compaction", body, SHORT_SIZE_BYTES_MAX).await {
+            // One that is compacted away already: somebody else sees to it, too.
+            Ok(_) | Err(AskError::Nothing(EtcdError::Compacted(_))) => Ok(()),
+            Err(error) => Err(read_error(error)),
+        }
+    }
+
     async fn lease_left(&self, key: &str) -> Result<Option<Duration>, StoreError> {
         let piece = Piece::of(&Selection::Key(key.to_owned()), &self.base);
         let body = self.ask("/v3/kv/txn", read_request(&[piece], None), READ_SIZE_BYTES_MAX).await;

@@ -63,6 +63,13 @@ impl<S: KeyValues> KeyValues for CountedKeys<S> {
         answer
     }
 
+    async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
+        let under_way = self.counts.begin(RequestKind::Compact, &self.clock);
+        let answer = self.store.compact(revision).await;
+        under_way.end(answer.is_ok(), 0);
+        answer
+    }
+
     async fn lease_left(&self, key: &str) -> Result<Option<Duration>, StoreError> {
         let under_way = self.counts.begin(RequestKind::ReadKeys, &self.clock);
         let answer = self.store.lease_left(key).await;

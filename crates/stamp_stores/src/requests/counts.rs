@@ -37,11 +37,13 @@ pub enum RequestKind {
     KeepAlive,
     /// A lease ends.
     Revoke,
+    /// Former values of keys go.
+    Compact,
 }
 
 impl RequestKind {
     /// All of them, in order.
-    pub const ALL: [RequestKind; 10] = [
+    pub const ALL: [RequestKind; 11] = [
         RequestKind::Create,
         RequestKind::Read,
         RequestKind::List,
@@ -52,6 +54,7 @@ impl RequestKind {
         RequestKind::Grant,
         RequestKind::KeepAlive,
         RequestKind::Revoke,
+        RequestKind::Compact,
     ];
 
     /// As a label of a metric.
@@ -67,6 +70,7 @@ impl RequestKind {
             RequestKind::Grant => "grant",
             RequestKind::KeepAlive => "keep_alive",
             RequestKind::Revoke => "revoke",
+            RequestKind::Compact => "compact",
         }
     }
 }

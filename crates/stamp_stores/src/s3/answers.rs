@@ -15,6 +15,9 @@ const CODE_LEN_MAX: usize = 64;
 /// Codes that say that the credentials were right once.
 const EXPIRED: [&str; 4] = ["ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "InvalidToken"];
 
+/// Codes that say that the credentials are not those of the store, or not any more.
+const UNKNOWN_KEYS: [&str; 2] = ["InvalidAccessKeyId", "SignatureDoesNotMatch"];
+
 /// The code of an error; empty if the answer has none.
 pub(crate) fn error_code(body: &[u8]) -> String {
     let Ok(root) = xml::parse(body) else { return String::new() };
@@ -26,6 +29,11 @@ pub(crate) fn error_code(body: &[u8]) -> String {
 /// Whether the credentials have ended, and others may do.
 pub(crate) fn is_expired(code: &str) -> bool {
     EXPIRED.contains(&code)
+}
+
+/// Whether the credentials are wrong, and may have been replaced where they come from.
+pub(crate) fn has_wrong_keys(code: &str) -> bool {
+    UNKNOWN_KEYS.contains(&code)
 }
 
 /// How an answer with an error is shown.

@@ -9,7 +9,7 @@ use crate::error::OpenError;
 use crate::exchange::{Answer, Lost, OpenAnswer, Outgoing, Service, hidden};
 use crate::objects::settings::ObjectStoreSettings;
 use crate::s3::address::{BucketAddress, bucket_address};
-use crate::s3::answers::is_expired;
+use crate::s3::answers::{has_wrong_keys, is_expired};
 use crate::s3::signature::{
     Signer, UNSIGNED_PAYLOAD, Unsigned, amz_date, authorization, encode_path, encode_query, hash_text,
 };
@@ -94,6 +94,9 @@ impl Bucket {
 
     /// An answer had this error code: credentials that have ended are not used again.
     pub(crate) fn note(&self, code: &str) {
+        if has_wrong_keys(code) {
+            self.credentials.doubt();
+        }
         if is_expired(code) {
             self.credentials.forget();
         }

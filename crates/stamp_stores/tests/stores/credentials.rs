@@ -225,4 +225,17 @@ async fn temporary_credentials_are_renewed_before_they_end() {
     assert_eq!(opened.store.create("a", Bytes::new()).await, PutAnswer::Unknown);
     assert_eq!(opened.store.create("a", Bytes::new()).await, PutAnswer::Created);
     assert_eq!(signer(&server).0, "D");
+    // Somebody has put others in their place before they have ended, and the store knows these no more.
+    server.fix("GET /creds", 200, &document("E", ends_in(1000)));
+    let unknown = || server.fault(Fault::Status(403, "InvalidAccessKeyId"));
+    for (later_s, searched_for) in [(1, 0), (10, 1)] {
+        *clock.ahead.lock() += Duration::from_secs(later_s);
+        server.seen();
+        unknown();
+        assert!(matches!(read().await, Err(StoreError::Refused(_))));
+        assert_eq!(read().await, Err(StoreError::NotThere));
+        assert_eq!(searches(&server), searched_for, "{later_s} s later");
+    }
+    assert_eq!(read().await, Err(StoreError::NotThere));
+    assert_eq!(signer(&server).0, "E");
 }

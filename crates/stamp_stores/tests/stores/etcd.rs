@@ -102,6 +102,33 @@ async fn a_wait_goes_on_after_a_compaction() {
     }
 }
 
+/// etcd kept every value that a document had had, until its quota was full and it took no change any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn former_values_go_and_what_keys_hold_stays() {
+    let server = EtcdServer::start(1);
+    let store = open(&server.urls()).await;
+    until_it_answers(&*store).await;
+    let mut revisions = Vec::new();
+    for number in 0..5 {
+        revisions.push(commit(&*store, &put("k", &number.to_string())).await.revision);
+    }
+    assert_eq!(store.compact(revisions[3]).await, Ok(()));
+    let is_there = |revision: Revision| {
+        let body = format!(r#"{{"key":"aw==","revision":"{}"}}"#, revision.0);
+        // It panics at any answer but 200.
+        std::panic::catch_unwind(|| gateway(server.ports()[0], "/v3/kv/range", &body, None)).is_ok()
+    };
+    assert_eq!(
+        revisions.iter().map(|revision| is_there(*revision)).collect::<Vec<_>>(),
+        [false, false, false, true, true]
+    );
+    let read = store.read(&[one("k")]).await.expect("an answer");
+    assert_eq!(read.entries[0].value, "4");
+    // Somebody else may compact it, too.
+    assert_eq!(store.compact(revisions[1]).await, Ok(()));
+    assert!(store.compact(Revision(revisions[4].0 + 1000)).await.is_err(), "of the future");
+}
+
 /// One watch serves all waits: it is not opened anew for each.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_waits_share_a_watch() {

@@ -4,6 +4,7 @@
 //! joins a stamp that is founded in part.
 
 use crate::backup::probe::probe;
+use crate::backup::store_mark::mark_store;
 use crate::error::StampError;
 use crate::metadata::metadata_store::{Metadata, read_life};
 use crate::metadata::wire::{LifeEntry, encode_life, life_key};
@@ -85,6 +86,7 @@ pub async fn found(surroundings: &Surroundings, ranges: &[FirstRange]) -> Result
         put_range(surroundings, &metadata, generation, changed.document).await?;
     }
     put_collection(surroundings, &metadata, generation, None, true).await?;
+    mark_store(surroundings, generation).await?;
     put_life(surroundings, LifeEntry { generation, restores: 0 }).await
 }
 

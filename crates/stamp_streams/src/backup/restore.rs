@@ -9,6 +9,7 @@
 
 use crate::backup::back_up::{BACKUP_SIZE_BYTES_MAX, back_up_generation};
 use crate::backup::found::{put_collection, put_life, put_range};
+use crate::backup::store_mark::mark_store;
 use crate::error::StampError;
 use crate::extents::seal::{SealFor, seal};
 use crate::metadata::metadata_store::{Metadata, read_life};
@@ -125,6 +126,7 @@ pub fn restore_in_steps<'a>(
         let backed_up: usize = backup.documents.values().map(|document| document.extents().len()).sum();
         let younger_extents = extents.saturating_sub(backed_up);
         put_collection(surroundings, &metadata, generation, Some(false), true).await?;
+        mark_store(surroundings, generation).await?;
         put_life(surroundings, LifeEntry { generation, restores: restored.restores }).await?;
         // Without it the process that serves makes one, before it relies on it and before anything is
         // deleted.

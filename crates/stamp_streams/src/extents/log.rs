@@ -150,7 +150,7 @@ impl Log {
     /// Whether the next part goes to another extent.
     fn is_full(&self, window: &AppendWindow) -> bool {
         let extent_size = self.range.life.surroundings.settings.extent_size_bytes;
-        window.next_offset() >= extent_size || window.lists_no_more()
+        window.next_offset() >= extent_size || window.has_all_parts()
     }
 
     /// Starts the task that closes a full extent and opens the next one, unless it runs.

@@ -61,8 +61,8 @@ async fn create(
 ) -> PutAnswer {
     let planted = &surroundings.settings.planted;
     if seal_for == SealFor::Taker {
-        let is_skipped = planted.has(Breach::SkipSeal) || planted.has(Breach::CountBehindHole);
-        if is_skipped || (planted.has(Breach::SkipEmptySeal) && header.offset == 0) {
+        let is_empty = header.offset == 0;
+        if planted.has(Breach::SkipSeal) || planted.has(Breach::SkipEmptySeal) && is_empty {
             return PutAnswer::Created;
         }
         if planted.has(Breach::SealElsewhere) {

@@ -1,11 +1,12 @@
 //! Beats: a transaction each third of the lease time, which proves that the process's key is there.
 //!
 //! A beat that fails ends the life at once; one without an answer in some time is tried again until the
-//! deadline. The
-//! deadline counts from before a beat was sent.
+//! deadline. The deadline counts from before a beat was sent. No beat is sent while a loop of a range hangs:
+//! then the lease ends, and another process serves.
 
 use crate::error::StampError;
 use crate::membership::life::Life;
+use crate::settings::Breach;
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
 use futures_util::future::{Either, join, select};
@@ -89,15 +90,29 @@ async fn beat_once(life: &Life) -> TransactionAnswer {
     answer
 }
 
+/// A loop that has not gone round since the last beat.
+fn hung_loop(life: &Life) -> Option<String> {
+    let hung = life.loops.ask().err()?;
+    (!life.surroundings.settings.planted.has(Breach::BeatWithoutLoops)).then_some(hung)
+}
+
 async fn keep_beating(life: Arc<Life>) {
     let interval = life.with_lease(|lease| lease.beat_interval());
     let clock = life.surroundings.clock.clone();
-    let mut rest = interval;
+    let (mut rest, mut says_it) = (interval, false);
     loop {
         clock.sleep(rest).await;
         if !life.holds() {
             return;
         }
+        if let Some(hung) = hung_loop(&life) {
+            if !std::mem::replace(&mut says_it, true) {
+                tracing::error!("{hung} does not go round: this process makes no beat until it does");
+            }
+            rest = interval / 4;
+            continue;
+        }
+        says_it = false;
         let sent_at = clock.monotonic();
         let kept = life.surroundings.keys.keep_alive(life.store_lease);
         let (answer, kept) = join(beat_once(&life), in_time(&life, kept)).await;

@@ -3,7 +3,9 @@
 //! What always holds: [`Life::holds`] is asked of both clocks each time; once it has said no it never says
 //! yes again; a new life has a new incarnation, and never makes a name that another has made.
 
+use crate::backup::store_mark::check_store;
 use crate::error::StampError;
+use crate::membership::loops::Loops;
 use crate::metadata::metadata_store::{Metadata, read_life};
 use crate::stores::key_values::StoreLease;
 use crate::stores::store_error::StoreError;
@@ -26,6 +28,7 @@ pub struct Life {
     pub(crate) store_lease: StoreLease,
     /// Ranges that a split by this process makes, while its outcome is not known.
     pub(crate) heirs_under_way: Mutex<BTreeSet<RangeId>>,
+    pub(crate) loops: Loops,
     incarnation: Incarnation,
     life: StampLife,
     restores: u64,
@@ -41,6 +44,7 @@ impl Life {
             let stamp = surroundings.settings.stamp;
             return Err(StampError::Setup(format!("the metadata store has no stamp {stamp}")));
         };
+        check_store(surroundings, entry.generation).await?;
         let incarnation = surroundings.draw_incarnation();
         let settings = &surroundings.settings;
         let life = StampLife { stamp: settings.stamp, generation: entry.generation };
@@ -52,6 +56,7 @@ impl Life {
             metadata: Metadata::new(surroundings.clone(), life),
             store_lease,
             heirs_under_way: Mutex::default(),
+            loops: Loops::default(),
             incarnation,
             life,
             restores: entry.restores,

@@ -125,7 +125,9 @@ impl Metadata {
             Compare::ChangedAt(key, revision) => KeyCompare::ChangedAt(text(*key), *revision),
             Compare::Exists(key) => KeyCompare::Exists(text(*key)),
         };
-        let is_off = self.surroundings.settings.planted.has(Breach::NoRevisionCompare);
+        // A planted fault: a trim is written over whatever is there; everything else keeps its compares.
+        let drops = transaction.puts.iter().any(|(key, _)| matches!(key, Key::Dropped(_)));
+        let is_off = self.surroundings.settings.planted.has(Breach::NoRevisionCompare) && drops;
         let is_compared = |compare: &&Compare| {
             !(is_off && matches!(compare, Compare::ChangedAt(Key::Document(_), revision) if revision.0 > 0))
         };

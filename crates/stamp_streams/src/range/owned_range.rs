@@ -7,16 +7,18 @@
 use crate::extents::load::ExtentReader;
 use crate::extents::log_core::LogCore;
 use crate::membership::life::Life;
+use crate::membership::loops::LoopSign;
 use crate::range::range_stop::RangeStop;
 use crate::settings::Breach;
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
 use base::BoxFuture;
+use bytes::Bytes;
 use futures_util::future::{Either, select};
 use parking_lot::Mutex;
 use stamp::{
-    Backup, ExtentEntry, ExtentName, HeldRange, Owner, RangeDocument, RangeId, Release, StampLife, StreamId,
-    UniqueName,
+    Backup, ExtentEntry, ExtentName, HeldRange, Owner, PutAnswer, RangeDocument, RangeId, Release, StampLife,
+    StreamId, UniqueName,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -111,6 +113,11 @@ impl OwnedRange {
         holds && admission.stop.is_none() && admission.release.admits_writes()
     }
 
+    /// A sign for a loop that the range is served by: this process keeps its lease only while all go round.
+    pub fn watch_loop(&self, name: &str) -> LoopSign {
+        LoopSign::new(&self.life, self.range, name)
+    }
+
     /// Whether the lease holds and the range has not stopped.
     pub(crate) fn is_held(&self) -> bool {
         self.life.holds() && self.admission.lock().stop.is_none()
@@ -122,7 +129,14 @@ impl OwnedRange {
 
     /// Nothing is served any more; the first reason counts.
     pub(crate) fn stop(&self, why: RangeStop) {
-        self.admission.lock().stop.get_or_insert(why);
+        {
+            let mut admission = self.admission.lock();
+            if admission.stop.is_none() {
+                admission.stop = Some(why);
+                // Whoever reads the range again has loops of its own.
+                self.life.loops.forget(self.range);
+            }
+        }
         self.stopped.notify_waiters();
         for log in self.logs.lock().values() {
             log.changed.notify_waiters();
@@ -173,6 +187,18 @@ impl OwnedRange {
         let read = surroundings.objects.read(&name, 0, 1);
         match select(read, surroundings.clock.sleep(STORE_ANSWERS_IN)).await {
             Either::Left((answer, _)) => matches!(answer, Ok(_) | Err(StoreError::NotThere)),
+            Either::Right(_) => false,
+        }
+    }
+
+    /// Whether the object store creates for this process in time: after a part that got no answer, a read
+    /// says nothing of that. A store that refuses for certain, being full, does so for all processes.
+    pub async fn creates_in_store(&self) -> bool {
+        let surroundings = self.surroundings();
+        let name = format!("{}/reached", surroundings.settings.stamp);
+        let created = surroundings.objects.create(&name, Bytes::from_static(b"reached\n"));
+        match select(created, surroundings.clock.sleep(STORE_ANSWERS_IN)).await {
+            Either::Left((answer, _)) => answer != PutAnswer::Unknown,
             Either::Right(_) => false,
         }
     }

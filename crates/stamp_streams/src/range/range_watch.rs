@@ -31,6 +31,15 @@ pub enum Taken {
     NotNow,
 }
 
+/// What is seen of a range that might be taken.
+enum Observation {
+    Of(Box<Observed>),
+    /// Its owner's key is there.
+    Lives,
+    /// It was changed meanwhile, or is not there.
+    Changed,
+}
+
 /// Looks at all ranges, and takes some. One for each life of a process.
 pub struct RangeWatch {
     life: Arc<Life>,
@@ -98,7 +107,11 @@ impl RangeWatch {
         if is_heir && !planted.has(Breach::TakeHeirsEarly) {
             return Ok(Taken::NotNow);
         }
-        let Some(observed) = self.observe(range).await? else { return Ok(Taken::NotNow) };
+        let observed = match self.observe(range).await? {
+            Observation::Of(observed) => observed,
+            Observation::Lives => return Ok(Taken::Owned),
+            Observation::Changed => return Ok(Taken::NotNow),
+        };
         let life = &self.life;
         let ttl = life.surroundings.settings.ttl;
         let choice = choose_take(life.life(), life.incarnation(), &observed, ttl, life.next_mark());
@@ -119,16 +132,27 @@ impl RangeWatch {
         }
     }
 
-    async fn observe(&self, range: RangeId) -> Result<Option<Observed>, StampError> {
+    async fn observe(&self, range: RangeId) -> Result<Observation, StampError> {
         let metadata = &self.life.metadata;
-        let Some(before) = metadata.read(&[Key::Own(range)]).await?.own(range) else { return Ok(None) };
+        let Some(before) = metadata.read(&[Key::Own(range)]).await?.own(range) else {
+            return Ok(Observation::Changed);
+        };
+        if let Some(owner) = before.owner.filter(|owner| *owner != self.life.incarnation()) {
+            let key = Key::Process(owner);
+            // Whoever stands by looks several times a second, and the document is large.
+            if metadata.read(&[key]).await?.get(key).is_some() {
+                return Ok(Observation::Lives);
+            }
+        }
         let mut keys = vec![Key::Own(range), Key::Document(range)];
         keys.extend(before.owner.into_iter().flat_map(|owner| [Key::Process(owner), Key::Beat(owner)]));
         let sent_at = self.life.surroundings.clock.monotonic();
         let values = metadata.read(&keys).await?;
-        let Some(Value::Document(document)) = values.get(Key::Document(range)) else { return Ok(None) };
+        let Some(Value::Document(document)) = values.get(Key::Document(range)) else {
+            return Ok(Observation::Changed);
+        };
         if values.own(range) != Some(before) {
-            return Ok(None);
+            return Ok(Observation::Changed);
         }
         let trusts_key = self.life.surroundings.settings.planted.has(Breach::TrustKeyAlone);
         let owner = before.owner.map(|owner| {
@@ -141,7 +165,8 @@ impl RangeWatch {
             }
         });
         let (own, document) = (before, document.clone());
-        Ok(Some(Observed { own, document, revision: values.changed_at(Key::Document(range)), owner }))
+        let revision = values.changed_at(Key::Document(range));
+        Ok(Observation::Of(Box::new(Observed { own, document, revision, owner })))
     }
 
     /// Sends the transaction of a take until its outcome is known; none if what it relied on has changed.

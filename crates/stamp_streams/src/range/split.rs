@@ -69,7 +69,12 @@ impl OwnedRange {
             let mut read = None;
             if answer == TransactionAnswer::CompareFailed {
                 // The parent is gone once the split is committed: an heir shows whose split it was.
-                read = Some(self.life.metadata.read_document(first.range).await?);
+                let found = self.life.metadata.read_document(first.range).await;
+                if found.is_err() {
+                    // Whether it is committed nobody knows then: the parent serves no more.
+                    self.stop(RangeStop::Lost);
+                }
+                read = Some(found?);
             }
             match choose_after_transaction(answer, read, first.mark, compared) {
                 AfterTransaction::Committed(revision) => return Ok(revision),

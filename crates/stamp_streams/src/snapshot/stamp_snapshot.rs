@@ -4,6 +4,7 @@
 //! then; a stored value that does not read fails the snapshot with its name.
 
 use crate::backup::back_up::complete_backups;
+use crate::backup::store_mark::check_store;
 use crate::error::StampError;
 use crate::metadata::metadata_store::{Metadata, Values, read_life};
 use crate::metadata::wire::{KeyKind, LifeEntry, key_text};
@@ -95,6 +96,10 @@ impl StampSnapshot {
         let life = StampLife { stamp: surroundings.settings.stamp, generation: entry.generation };
         let metadata = Metadata::new(surroundings.clone(), life);
         let values = metadata.list(&KINDS, &[Key::Collection]).await?;
+        // Without an answer of the object store there is still something to see.
+        if let Err(error @ StampError::Setup(_)) = check_store(surroundings, entry.generation).await {
+            return Err(error);
+        }
         // A generation is never in force again: what was read belongs to the one that is.
         if read_life(surroundings).await? != Some(entry) {
             return Err(StampError::Raced("the stamp was restored meanwhile".to_owned()));

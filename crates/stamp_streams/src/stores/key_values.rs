@@ -126,6 +126,14 @@ pub trait KeyValues: Send + Sync + 'static {
     /// Of unknown outcome: it ends by itself then.
     async fn revoke(&self, lease: StoreLease) -> Result<(), StoreError>;
 
+    /// Lets go what keys held before `revision`. What they hold stays; a read at an older revision fails from
+    /// then on.
+    ///
+    /// # Errors
+    ///
+    /// Of unknown outcome: it may be sent again.
+    async fn compact(&self, revision: Revision) -> Result<(), StoreError>;
+
     /// For how long the lease that a key goes with still lives; none if the key is not there, has no lease,
     /// or the store can't say. For people: nothing is decided by it.
     ///

@@ -3,11 +3,13 @@
 use crate::ledger::Ending;
 use crate::record::{State, WriteId, decode_records, encode_records};
 use crate::server::Server;
+use futures_util::future::{Either, select};
 use parking_lot::Mutex;
 use stamp::{Change, KeyLimits, RangeDocument, StreamEntry, StreamId, TrimPoint};
-use stamp_streams::{AppendError, OwnedRange, StampError};
+use stamp_streams::{AppendError, LoopSign, OwnedRange, StampError};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Notify, oneshot};
 
 /// What the log of a range is for.
@@ -36,6 +38,8 @@ pub(crate) struct Served {
     checkpointing: tokio::sync::Mutex<()>,
     queue: Mutex<VecDeque<Waiting>>,
     queued: Notify,
+    /// Its group commit never goes round again.
+    hangs: AtomicBool,
 }
 
 fn stream_for<'a>(document: &'a RangeDocument, purpose: &str) -> Option<(StreamId, &'a StreamEntry)> {
@@ -121,7 +125,14 @@ impl Served {
             checkpointing: tokio::sync::Mutex::default(),
             queue: Mutex::default(),
             queued: Notify::new(),
+            hangs: AtomicBool::new(false),
         }))
+    }
+
+    /// From now on its group commit hangs, as in a deadlock.
+    pub(crate) fn hang(&self) {
+        self.hangs.store(true, Ordering::Relaxed);
+        self.queued.notify_one();
     }
 
     pub(crate) fn durable(&self) -> State {
@@ -153,8 +164,13 @@ impl Served {
         let document = self.owned.document();
         let Some((stream, _)) = stream_for(&document, LOG) else { return };
         let log = self.owned.log(stream);
+        let sign = self.owned.watch_loop("a group commit");
         let mut decided = self.durable();
         loop {
+            if self.hangs.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+            sign.turned();
             let group: Vec<Waiting> = {
                 let mut queue = self.queue.lock();
                 let count = queue.len().min(GROUP_MAX);
@@ -162,16 +178,18 @@ impl Served {
             };
             if group.is_empty() {
                 if self.owned.stopped().is_some() {
-                    return;
+                    return sign.end();
                 }
                 let queued = std::pin::pin!(self.queued.notified());
                 let stopped = std::pin::pin!(self.owned.until_stopped());
-                futures_util::future::select(queued, stopped).await;
+                let asked = std::pin::pin!(sign.asked());
+                select(select(queued, asked), stopped).await;
                 continue;
             }
             let before = decided.clone();
             let records: Vec<_> = group.iter().map(|write| decided.decide(write.key, write.id)).collect();
-            match log.append(encode_records(&records).into()).await {
+            let appended = going_round(&sign, log.append(encode_records(&records).into())).await;
+            match appended {
                 Ok(appended) => {
                     let served = self.clone();
                     server.gate.spawn(async move {
@@ -220,6 +238,18 @@ impl Served {
         match self.owned.change(&trims).await {
             Ok(_) | Err(StampError::Change(_)) => Ok(()),
             Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Waits for `work`, and shows meanwhile that the loop goes round.
+async fn going_round<T>(sign: &LoopSign, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    loop {
+        sign.turned();
+        let asked = std::pin::pin!(sign.asked());
+        if let Either::Left((done, _)) = select(work.as_mut(), asked).await {
+            return done;
         }
     }
 }

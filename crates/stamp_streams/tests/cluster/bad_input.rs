@@ -5,7 +5,7 @@ use crate::application::{LoadError, Served};
 use crate::world::{STAMP, World};
 use base::checksum::crc64;
 use stamp::{Key, PART_HEADER_SIZE, PartHeader, PartPath, StampId, decode_document, encode_document};
-use stamp_streams::{Life, RangeWatch, StampError, Surroundings, Taken, parse_key};
+use stamp_streams::{Life, RangeWatch, StampError, StampSnapshot, Surroundings, Taken, parse_key};
 use std::sync::Arc;
 
 fn run(test: impl Future<Output = ()>) {
@@ -149,5 +149,29 @@ fn a_bad_document_or_key_is_an_error_that_names_it() {
         let error = read_all(&operator).await.expect_err("another stamp");
         assert!(error.contains("two stamps use the same place"), "{error}");
         assert!(matches!(parse_key(&format!("{:032x}/own/{range}", 1)), Some(Key::Own(_))));
+    });
+}
+
+/// A process that was given another object store once took the stamp, found no part of any extent, and
+/// recorded all that was open as empty.
+#[test]
+fn a_process_with_another_object_store_changes_nothing() {
+    run(async {
+        let (world, operator, _) = stamp_with_a_part().await;
+        let documents = world.keys.documents();
+        // It has a stamp of the same name.
+        let elsewhere = World::new(2, None, false).await;
+        elsewhere.hosts.lock().iter().for_each(|host| host.gate.kill());
+        let lost = Surroundings { objects: elsewhere.operator().objects, ..operator.clone() };
+        let refused = [
+            Life::join(&lost).await.err().expect("it is refused"),
+            StampSnapshot::read(&lost).await.err().expect("it is refused"),
+        ];
+        for error in refused {
+            assert!(matches!(error, StampError::Setup(_)), "{error}");
+            assert!(error.to_string().contains("is not that of stamp"), "{error}");
+        }
+        assert_eq!(world.keys.documents(), documents);
+        read_all(&operator).await.expect("it is as it was");
     });
 }

@@ -19,6 +19,7 @@ pub(crate) enum Fault {
     AcknowledgeOutOfOrder,
     UnknownIsFailure,
     TrimByAnOldDocument,
+    BeatWithoutLoops,
     EmptyTailUnsealed,
     StraySealLeftAlone,
     ReleaseBelievedNotDone,
@@ -29,7 +30,7 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// Those of the contract's table first.
-    pub(crate) const ALL: [Fault; 16] = [
+    pub(crate) const ALL: [Fault; 17] = [
         Fault::SkipTheSeal,
         Fault::SealUnderAnotherName,
         Fault::EqualEpochs,
@@ -46,6 +47,7 @@ impl Fault {
         Fault::UnknownIsFailure,
         Fault::TrimByAnOldDocument,
         Fault::StraySealLeftAlone,
+        Fault::BeatWithoutLoops,
     ];
 
     /// Faults of which it is not known how many seeds find them.
@@ -82,6 +84,7 @@ impl Fault {
             Fault::AcknowledgeOutOfOrder => (&[Breach::AcknowledgeOutOfOrder], &[]),
             Fault::UnknownIsFailure => (&[Breach::UnknownIsFailure], &[]),
             Fault::TrimByAnOldDocument => (&[Breach::NoRevisionCompare], &[]),
+            Fault::BeatWithoutLoops => (&[Breach::BeatWithoutLoops], &[]),
             Fault::EmptyTailUnsealed => (&[Breach::SkipEmptySeal], &[Breach::AcknowledgeWithoutLease]),
             Fault::StraySealLeftAlone => (&[Breach::NoTakeAgain], &[]),
             Fault::ReleaseBelievedNotDone => (&[Breach::BelieveReadAfterRelease], &[]),

@@ -31,11 +31,12 @@ struct Outcome {
     releases: u64,
     splits: u64,
     checkpoints: u64,
+    hangs: u64,
     restores: u64,
 }
 
 impl Outcome {
-    fn all(&mut self) -> [&mut u64; 11] {
+    fn all(&mut self) -> [&mut u64; 12] {
         let Outcome {
             acknowledged,
             refused,
@@ -47,9 +48,23 @@ impl Outcome {
             releases,
             splits,
             checkpoints,
+            hangs,
             restores,
         } = self;
-        [acknowledged, refused, unknown, reads, kills, pauses, cuts, releases, splits, checkpoints, restores]
+        [
+            acknowledged,
+            refused,
+            unknown,
+            reads,
+            kills,
+            pauses,
+            cuts,
+            releases,
+            splits,
+            checkpoints,
+            hangs,
+            restores,
+        ]
     }
 }
 
@@ -99,6 +114,7 @@ async fn live(seed: u64, fault: Option<Fault>, is_control: bool) -> Result<Outco
         releases: of(&counts.releases),
         splits: of(&counts.splits),
         checkpoints: of(&counts.checkpoints),
+        hangs: of(&counts.hangs),
         restores: of(&counts.restores),
     })
 }

@@ -329,6 +329,11 @@ impl KeyValues for HostKeys {
         self.link.call(true, revoke).await.ok_or_else(unavailable)
     }
 
+    async fn compact(&self, _revision: Revision) -> Result<(), StoreError> {
+        // It keeps nothing that keys held before.
+        self.link.call(true, || Some(())).await.ok_or_else(unavailable)
+    }
+
     async fn lease_left(&self, key: &str) -> Result<Option<Duration>, StoreError> {
         let (store, key) = (self.store.clone(), key.to_owned());
         let left = move || {

@@ -51,7 +51,7 @@ fn happen(world: &Arc<World>) {
     let random = &world.random;
     let host = random.below(HOSTS as u64) as usize;
     let releases_often = matches!(world.fault, Some(Fault::ReleaseThenRead | Fault::ReleaseBelievedNotDone));
-    match if releases_often && random.one_in(2) { 11 } else { random.below(16) } {
+    match if releases_often && random.one_in(2) { 11 } else { random.below(17) } {
         0 | 1 => drop(tokio::spawn(pause(world.clone(), host))),
         2 | 3 => drop(tokio::spawn(kill(world.clone(), host))),
         4..=6 => drop(tokio::spawn(cut(world.clone(), host))),
@@ -61,6 +61,7 @@ fn happen(world: &Arc<World>) {
         10 => stray_seal(world),
         11 | 12 => with_served(world, |server, _| Served::Release(server)),
         13 => with_served(world, Served::Split),
+        14 => with_served(world, |_, _| Served::Hang),
         _ => with_served(world, |server, _| Served::Checkpoint(server)),
     }
     if random.one_in(6) {
@@ -180,6 +181,7 @@ enum Served {
     Release(Arc<Server>),
     Split(Arc<Server>, u8),
     Checkpoint(Arc<Server>),
+    Hang,
 }
 
 /// Something is done with a range that is served.
@@ -203,6 +205,10 @@ fn with_served(world: &Arc<World>, what: impl FnOnce(Arc<Server>, u8) -> Served)
                 counts.splits.fetch_add(1, Ordering::Relaxed);
                 gate.spawn(server.split(served, at));
             }
+        }
+        Served::Hang => {
+            counts.hangs.fetch_add(1, Ordering::Relaxed);
+            served.hang();
         }
         Served::Checkpoint(server) => {
             counts.checkpoints.fetch_add(1, Ordering::Relaxed);

@@ -143,6 +143,10 @@ impl KeyValues for Recorder {
     async fn revoke(&self, lease: StoreLease) -> Result<(), StoreError> {
         self.store.revoke(lease).await
     }
+
+    async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
+        self.store.compact(revision).await
+    }
 }
 
 /// What was sent arrives a second time, when what it made was removed again but for the life, which never is.

@@ -39,6 +39,7 @@ pub(crate) struct Counts {
     pub(crate) releases: AtomicU64,
     pub(crate) splits: AtomicU64,
     pub(crate) checkpoints: AtomicU64,
+    pub(crate) hangs: AtomicU64,
     pub(crate) restores: AtomicU64,
 }
 

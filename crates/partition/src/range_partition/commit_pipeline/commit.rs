@@ -8,7 +8,7 @@
 
 use crate::commit_log;
 use crate::error::PartitionError;
-use crate::lease::choose_late_answer;
+use crate::lease::{LoopSign, choose_late_answer, going_round};
 use crate::range_partition::commit_pipeline::CommitPipeline;
 use crate::range_partition::range_tree::Standing;
 use crate::range_partition::range_tree::pending::{Outcome, Pending, Teller};
@@ -18,9 +18,27 @@ use std::sync::atomic::Ordering;
 use stream::Location;
 use tokio::sync::oneshot;
 
-/// The group commit's task; ends when the range is closed and owes nothing. It gathers groups where requests
-/// run, and has them committed where the journal is written.
+/// The group commit's task; ends when the range is closed and owes nothing.
 pub(crate) async fn run(pipeline: Arc<CommitPipeline>) {
+    let name = format!("the group commit of range {} of {}", pipeline.core.id, pipeline.core.table.name());
+    let sign = pipeline.core.shared.life.lease.watch_loop(&name);
+    // One that was broken off serves nobody any more, so it counts as one that hangs.
+    if go_round(&pipeline, sign.as_deref()).await == LoopEnd::Closed
+        && let Some(sign) = sign
+    {
+        sign.end();
+    }
+}
+
+/// How the loop has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LoopEnd {
+    Closed,
+    BrokenOff,
+}
+
+/// Gathers groups where requests run, and has them committed where the journal is written.
+async fn go_round(pipeline: &Arc<CommitPipeline>, sign: Option<&dyn LoopSign>) -> LoopEnd {
     // Two buffers take turns: fresh memory for each group would have to be zeroed, some of it in the serial
     // section.
     let mut spare = Vec::new();
@@ -29,7 +47,7 @@ pub(crate) async fn run(pipeline: Arc<CommitPipeline>) {
             let mut serial = pipeline.core.serial.lock();
             if serial.pending.waiting_count == 0 && serial.pending.group.is_empty() {
                 if matches!(serial.standing, Standing::Gone | Standing::Closed(_)) {
-                    return;
+                    return LoopEnd::Closed;
                 }
                 // Idle ranges, of which there may be many, keep none.
                 serial.pending.group = Vec::new();
@@ -45,14 +63,18 @@ pub(crate) async fn run(pipeline: Arc<CommitPipeline>) {
                 let (done, memory) = oneshot::channel();
                 let commits = commit_groups(pipeline.clone(), group, done);
                 pipeline.core.shared.streams.spawn_beside_journal("group-commit", Box::pin(commits));
-                match memory.await {
+                // However long the append takes: what it waits for has bounds of its own.
+                match going_round(sign, memory).await {
                     Ok(memory) => spare = memory,
-                    Err(_) => return pipeline.break_off(),
+                    Err(_) => {
+                        pipeline.break_off();
+                        return LoopEnd::BrokenOff;
+                    }
                 }
             }
             None => {
                 spare = Vec::new();
-                pipeline.core.log.wake.notified().await;
+                going_round(sign, pipeline.core.log.wake.notified()).await;
             }
         }
         pipeline.gather().await;
