@@ -260,6 +260,11 @@ async fn restore_until_done(world: &Arc<World>, all_stopped: bool, silent_for: D
             break;
         }
     }
+    // It was lost before anything was: a stamp of which nothing has a backup is made anew.
+    if world.keys.documents().is_empty() && !world.objects.names().iter().any(|name| name.contains("/x/")) {
+        assert_eq!(world.ledger.lock().acknowledged, 0, "without a part");
+        world.found_stamp().await;
+    }
     if world.keys.documents().is_empty() {
         world.found("the restore does not come to an end".to_owned());
     }

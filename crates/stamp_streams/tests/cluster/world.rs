@@ -98,15 +98,7 @@ impl World {
     /// A stamp of two ranges, and three hosts that serve it.
     pub(crate) async fn new(seed: u64, fault: Option<Fault>, is_control: bool) -> Arc<Self> {
         let world = Self::empty(seed, fault, is_control);
-        let middle = (KEYS / 2) as u8;
-        let purposes = vec![crate::application::LOG.to_owned(), crate::application::CHECKPOINT.to_owned()];
-        let limits = [
-            KeyLimits { from: Vec::new(), to: Some(vec![middle]) },
-            KeyLimits { from: vec![middle], to: None },
-        ];
-        let ranges = limits.map(|keys| FirstRange { keys, purposes: purposes.clone() });
-        let operator = world.operator();
-        found(&operator, &ranges).await.expect("a stamp");
+        world.found_stamp().await;
         for _ in 0..HOSTS {
             let host = world.new_host(None);
             world.hosts.lock().push(host);
@@ -141,6 +133,18 @@ impl World {
         let gate = Arc::new(Gate::default());
         let surroundings = self.surroundings(&gate, Arc::new(HostClock::new(0)), &link(), &link());
         (gate, surroundings)
+    }
+
+    /// A stamp of two ranges, where there is none.
+    pub(crate) async fn found_stamp(self: &Arc<Self>) {
+        let middle = (KEYS / 2) as u8;
+        let purposes = vec![crate::application::LOG.to_owned(), crate::application::CHECKPOINT.to_owned()];
+        let limits = [
+            KeyLimits { from: Vec::new(), to: Some(vec![middle]) },
+            KeyLimits { from: vec![middle], to: None },
+        ];
+        let ranges = limits.map(|keys| FirstRange { keys, purposes: purposes.clone() });
+        found(&self.operator(), &ranges).await.expect("a stamp");
     }
 
     fn surroundings(
