@@ -18,8 +18,8 @@ pub(crate) fn newer(a: Owner, b: Owner) -> Owner {
     if b.epoch > a.epoch { b } else { a }
 }
 
-/// Who adds to what `former` had, after a take-over by `wanted` that found no space: `now` is whom its streams
-/// name. A third one that has come between is nobody to act for: `former` is refused then.
+/// Who adds to what `former` had, after a take-over by `wanted` that found no space: `now` is whom its
+/// streams name. A third one that has come between is nobody to act for: `former` is refused then.
 pub(crate) fn owner_without_space(former: Owner, wanted: Option<Owner>, now: Owner) -> Owner {
     // Its extents may know it, though there was no space to note it.
     if wanted == Some(now) { now } else { former }

@@ -18,8 +18,9 @@ mod open_map;
 mod operate;
 mod owner;
 mod range_ids;
+mod remove_unnamed_ranges;
 mod server;
-mod unnamed_ranges;
+mod unnamed_range;
 
 pub(crate) use hand_over::Change;
 pub(crate) use open_map::{MapLook, look_at_map};

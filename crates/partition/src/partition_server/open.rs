@@ -12,7 +12,7 @@ use super::open_map::{OpenedMap, open_map};
 use super::owner::{DamagedRange, Owner};
 use super::range_ids::{FIRST_RANGE_ID, range_ids};
 use super::server::{HandOverCounts, PartitionServer};
-use super::unnamed_ranges::UnnamedRange;
+use super::unnamed_range::UnnamedRange;
 use crate::background::retries::RangeName;
 use crate::error::PartitionError;
 use crate::key::KeyRange;

@@ -5,7 +5,7 @@
 
 use super::map_copy_stream::MapCopy;
 use super::owner::Owner;
-use super::unnamed_ranges::UnnamedRange;
+use super::unnamed_range::UnnamedRange;
 use crate::blob_data::piece::Piece;
 use crate::decider::{Decider, UnderWay};
 use crate::error::PartitionError;

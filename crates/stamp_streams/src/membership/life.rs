@@ -28,7 +28,7 @@ pub struct Life {
     pub(crate) store_lease: StoreLease,
     /// Ranges that a split by this process makes, while its outcome is not known.
     pub(crate) heirs_under_way: Mutex<BTreeSet<RangeId>>,
-    pub(crate) loops: Loops,
+    pub(crate) loops: Arc<Loops>,
     incarnation: Incarnation,
     life: StampLife,
     restores: u64,
@@ -56,7 +56,7 @@ impl Life {
             metadata: Metadata::new(surroundings.clone(), life),
             store_lease,
             heirs_under_way: Mutex::default(),
-            loops: Loops::default(),
+            loops: Arc::default(),
             incarnation,
             life,
             restores: entry.restores,

@@ -4,7 +4,6 @@
 //! as long as it beats. What always holds: a beat is sent only if each loop has gone round since the beat
 //! before it; a loop that was dropped without an end counts as one that hangs, until its range stops.
 
-use crate::membership::life::Life;
 use parking_lot::Mutex;
 use stamp::RangeId;
 use std::collections::BTreeMap;
@@ -31,7 +30,7 @@ struct Sign {
 
 /// What one loop has to show that it goes round.
 pub struct LoopSign {
-    life: Arc<Life>,
+    loops: Arc<Loops>,
     id: u64,
     sign: Arc<Sign>,
 }
@@ -66,14 +65,14 @@ impl Loops {
 
 impl LoopSign {
     /// Of a loop that begins.
-    pub(crate) fn new(life: &Arc<Life>, range: RangeId, name: &str) -> Self {
-        let (id, sign) = life.loops.add(range, name);
-        LoopSign { life: life.clone(), id, sign }
+    pub(crate) fn new(loops: &Arc<Loops>, range: RangeId, name: &str) -> Self {
+        let (id, sign) = loops.add(range, name);
+        LoopSign { loops: loops.clone(), id, sign }
     }
 
     /// The loop goes round. Cheap: it may say so as often as it likes.
     pub fn turned(&self) {
-        let round = self.life.loops.round.load(Ordering::Acquire);
+        let round = self.loops.round.load(Ordering::Acquire);
         if self.sign.answered.load(Ordering::Relaxed) != round {
             self.sign.answered.store(round, Ordering::Release);
         }
@@ -81,14 +80,14 @@ impl LoopSign {
 
     /// Waits until the loop is asked to go round, for one that has nothing to do.
     pub async fn asked(&self) {
-        while self.sign.answered.load(Ordering::Relaxed) == self.life.loops.round.load(Ordering::Acquire) {
+        while self.sign.answered.load(Ordering::Relaxed) == self.loops.round.load(Ordering::Acquire) {
             self.sign.asked.notified().await;
         }
     }
 
     /// The loop ends, as it should.
     pub fn end(self) {
-        self.life.loops.signs.lock().remove(&self.id);
+        self.loops.signs.lock().remove(&self.id);
     }
 }
 

@@ -1,14 +1,15 @@
-//! The metadata store forgets what its keys held before. etcd keeps every former value until it is told to
-//! let it go, and takes no change any more once they fill its quota: with a document that each flush and
-//! roll-over writes anew, that would be a matter of hours.
+//! The metadata store forgets what its keys held before. etcd keeps every former value until it is compacted,
+//! and takes no change any more once they fill its quota: with a document that each flush and roll-over
+//! writes anew, that would be a matter of hours.
 
 use crate::error::StampError;
 use crate::membership::life::Life;
 use crate::stores::store_error::StoreError;
 use stamp::{Key, Revision};
 
-/// Has the metadata store forget what keys held before `revision`, which is some minutes old: reads of several
-/// pages are of one revision, and watches go on from one. Returns the revision of now, for the next time.
+/// Has the metadata store forget what keys held before `revision`, which is some minutes old: reads of
+/// several pages are of one revision, and watches go on from one. Returns the revision of now, for the next
+/// time.
 ///
 /// # Errors
 ///

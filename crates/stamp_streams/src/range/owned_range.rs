@@ -115,7 +115,7 @@ impl OwnedRange {
 
     /// A sign for a loop that the range is served by: this process keeps its lease only while all go round.
     pub fn watch_loop(&self, name: &str) -> LoopSign {
-        LoopSign::new(&self.life, self.range, name)
+        LoopSign::new(&self.life.loops, self.range, name)
     }
 
     /// Whether the lease holds and the range has not stopped.

@@ -1,5 +1,5 @@
-//! What a decision needs from checkpoints, fetched before the serial section; and how it is brought up to date
-//! in it.
+//! What a decision needs from checkpoints, fetched before the serial section; and how it is brought up to
+//! date in it.
 //!
 //! What always holds: the newest change that any checkpoint of the tree knows is found, or the fetch fails.
 

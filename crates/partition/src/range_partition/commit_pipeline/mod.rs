@@ -1,6 +1,6 @@
 //! The commit pipeline of a range: operations are admitted, decided one after the other (`execute`, `fetch`),
-//! appended to the log in groups (`commit`), and answered once their group is durable. Writers wait while flushes lag
-//! (`back_pressure`).
+//! appended to the log in groups (`commit`), and answered once their group is durable. Writers wait while
+//! flushes lag (`back_pressure`).
 
 mod back_pressure;
 pub(super) mod commit;

@@ -1,29 +1,11 @@
-//! Ranges that no map names: heirs of hand-overs that failed, and what a start had no space to remove.
-//!
-//! What always holds: their streams are removed in the name of an owner that was chosen when they were found.
-//! One that is chosen later would follow a process that has given the same id meanwhile, and would take from
-//! it what it has made.
+//! Ranges that no map names are removed, as soon as that is possible.
 
 use super::server::PartitionServer;
+use super::unnamed_range::UnnamedRange;
 use crate::background::retries::RangeName;
 use crate::error::PartitionError;
 use crate::range_partition::RangePartition;
-use stream::{Owner, StreamChange, StreamError, StreamName};
-
-/// A range that no map names, whose streams are still to be removed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct UnnamedRange {
-    pub(super) name: RangeName,
-    /// In whose name.
-    pub(super) owner: Owner,
-}
-
-impl UnnamedRange {
-    /// The changes that remove these streams of it.
-    pub(super) fn deletes(&self, streams: &[StreamName]) -> Vec<StreamChange> {
-        streams.iter().map(|stream| StreamChange::Delete(stream.owned_by(self.owner))).collect()
-    }
-}
+use stream::{Owner, StreamError};
 
 impl PartitionServer {
     /// These inherit nothing after all. What can't be removed now is remembered.
