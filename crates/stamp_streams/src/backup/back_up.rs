@@ -22,7 +22,7 @@ pub(crate) const BACKUP_SIZE_BYTES_MAX: u64 = 1 << 30;
 ///
 /// # Errors
 ///
-/// If a store can't be reached, or a document is damaged: then there is no backup.
+/// If a store can't be reached, a document is damaged, or there is none: then there is no backup.
 pub async fn back_up_all(life: &Life) -> Result<Revision, StampError> {
     back_up_generation(&life.surroundings, &life.metadata, life.life(), life.restores()).await
 }
@@ -38,7 +38,12 @@ pub(crate) async fn back_up_generation(
         Value::Document(document) => Some(document),
         _ => None,
     });
-    let documents = documents.collect();
+    let documents: Vec<_> = documents.collect();
+    if documents.is_empty() {
+        // A stamp has a range at least: this is not its metadata store any more, whatever it says. A restore
+        // would take the newest backup, and find nothing to restore.
+        return Err(StampError::Setup("the metadata store has no range to back up".to_owned()));
+    }
     let (revision, scope) = (values.revision, BackupScope::Complete);
     store_backup(surroundings, &Backup { life, restores, revision, scope, documents }).await?;
     Ok(revision)

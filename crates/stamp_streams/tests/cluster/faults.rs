@@ -61,7 +61,14 @@ impl Fault {
 
     /// Whether it needs hundreds of seeds: then short runs leave it out.
     pub(crate) fn is_rare(self) -> bool {
-        [Fault::DeleteTheSeal, Fault::ReloadWithoutSeal, Fault::ReleaseThenRead].contains(&self)
+        [
+            Fault::DeleteTheSeal,
+            Fault::ReloadWithoutSeal,
+            Fault::ReleaseThenRead,
+            Fault::RestoreSameGeneration,
+            Fault::TrimByAnOldDocument,
+        ]
+        .contains(&self)
     }
 
     /// The rule that is broken, and the defences that cover it.
