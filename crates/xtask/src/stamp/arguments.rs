@@ -56,7 +56,7 @@ pub(crate) struct StampArguments {
     /// must fail.
     #[arg(long, conflicts_with = "rehearse")]
     stand_ins: bool,
-    /// Spoils something in the first round, which must be found.
+    /// Spoils something in the first round, or of what was migrated into a stamp, which must be found.
     #[arg(long = "break", value_enum)]
     pub(super) spoil: Option<BreakKind>,
     #[command(flatten)]
@@ -132,6 +132,9 @@ struct Processes {
     /// Log that must not be in checkpoints before each fault, such as 256MiB; without it 256MiB, short 4MiB.
     #[arg(long, value_parser = bytes)]
     log_min: Option<u64>,
+    /// How long it may take until both are there, such as 900s; then the trial ends, and says what there was.
+    #[arg(long, value_parser = seconds, default_value = "900s")]
+    prepared_within: Duration,
     /// One more argument of the server, such as --server-argument=--memory-budget=1GiB, which is 2GiB without
     /// it; repeat for more.
     #[arg(long = "server-argument", allow_hyphen_values = true)]
@@ -181,6 +184,7 @@ impl StampArguments {
         let demand = Demand {
             ranges: processes.ranges_min.unwrap_or(size(None, 20, 6).min(processes.ranges)) as u64,
             log_bytes: processes.log_min.unwrap_or(if self.short { 4 << 20 } else { 256 << 20 }),
+            within: processes.prepared_within,
         };
         let lease = Duration::from_secs(if self.short { 4 } else { 10 });
         Plan {
@@ -244,13 +248,14 @@ mod tests {
         let long = plan("stamp");
         assert_eq!((long.entities, long.rounds, long.etcd_members), (1_000_000, 10, 3));
         assert!(long.faults.is_empty());
-        assert_eq!(long.demand, Demand { ranges: 20, log_bytes: 256 << 20 });
+        let within = Duration::from_secs(900);
+        assert_eq!(long.demand, Demand { ranges: 20, log_bytes: 256 << 20, within });
         let short = plan("stamp --short");
         assert_eq!((short.entities, short.rounds, short.etcd_members), (8000, 1, 1));
         assert_eq!((short.lease, short.faults.len()), (Duration::from_secs(4), 2));
-        assert_eq!(short.demand, Demand { ranges: 6, log_bytes: 4 << 20 });
+        assert_eq!(short.demand, Demand { ranges: 6, log_bytes: 4 << 20, within });
         let few = plan("stamp --ranges 8 --log-min 12MiB --server-argument=--memory-budget=1GiB");
-        assert_eq!(few.demand, Demand { ranges: 8, log_bytes: 12 << 20 });
+        assert_eq!(few.demand, Demand { ranges: 8, log_bytes: 12 << 20, within });
         assert!(!few.server_arguments.iter().any(|argument| argument == MEMORY_BUDGET));
         let mixed = plan("stamp --short --entities 7 --lease 9s --faults kill-osd,cut-etcd --etcd-members 3");
         assert_eq!((mixed.entities, mixed.blobs, mixed.etcd_members), (7, 200, 3));

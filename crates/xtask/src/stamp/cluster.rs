@@ -268,3 +268,19 @@ pub(super) fn port_flags(ports: Ports) -> Vec<String> {
     let pairs = names.iter().zip(ports).flat_map(|(name, port)| [(*name).to_owned(), port.to_string()]);
     ["--host".to_owned(), "127.0.0.1".to_owned()].into_iter().chain(pairs).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_named_by_its_etcd_and_its_store() {
+        let line = |store| stamp_flags(&[here(1), here(2)], &store, Duration::from_secs(4)).join(" ");
+        let stamp = "--stamp trial --etcd http://127.0.0.1:1,http://127.0.0.1:2 --lease 4s";
+        let folder = line(StoreFlags::Folder(PathBuf::from("/x")));
+        assert_eq!(folder, format!("{stamp} --store file:///x"));
+        let gateway = "--store s3://larimar/trial --store-endpoint http://127.0.0.1:3 --store-region default";
+        let found = line(StoreFlags::Gateway(here(3)));
+        assert_eq!(found, format!("{stamp} {gateway} --store-path-style"));
+    }
+}

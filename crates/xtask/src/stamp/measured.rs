@@ -4,6 +4,7 @@
 //! take-over has to read again.
 
 use std::fmt;
+use std::time::Duration;
 
 /// Bytes of log for a hundred bytes of memory tables, which count some 150 bytes of overhead for each row:
 /// there are 83 to 92 with rows of the trial.
@@ -14,6 +15,8 @@ const LOG_PERCENT: u64 = 80;
 pub(super) struct Demand {
     pub(super) ranges: u64,
     pub(super) log_bytes: u64,
+    /// How long it may take until both are there.
+    pub(super) within: Duration,
 }
 
 /// What there is.
@@ -65,9 +68,10 @@ mod tests {
                        larimar_ranges{table=\"entity\"} 4\nlarimar_ranges_else 9\nlarimar_memory_table_bytes 1000\n";
         let measured = Measured::of(metrics);
         assert_eq!(measured, Measured { ranges: 5, log_bytes: 800 });
-        assert!(measured.meets(Demand { ranges: 5, log_bytes: 800 }));
-        assert!(!measured.meets(Demand { ranges: 6, log_bytes: 800 }));
-        assert!(!measured.meets(Demand { ranges: 5, log_bytes: 801 }));
+        let within = Duration::ZERO;
+        assert!(measured.meets(Demand { ranges: 5, log_bytes: 800, within }));
+        assert!(!measured.meets(Demand { ranges: 6, log_bytes: 800, within }));
+        assert!(!measured.meets(Demand { ranges: 5, log_bytes: 801, within }));
         let two_mib = Measured { ranges: 6, log_bytes: 2 << 20 };
         assert_eq!(two_mib.to_string(), "6 ranges, 2.0 MiB of log not yet checkpointed");
     }

@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &StampArguments) -> Outcome<()> {
         Some(clients::run(&plan, &binary, scratch.path()))
     } else if arguments.instead.migrate {
         println!("migration of a stamp: store {:?}, lease {:?}, seed {seed}", plan.store, plan.lease);
-        Some(migrate::run(&plan, seed, &binary, scratch.path()))
+        Some(migrate::run(&plan, arguments.spoil, seed, &binary, scratch.path()))
     } else {
         None
     };

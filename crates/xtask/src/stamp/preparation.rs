@@ -11,7 +11,6 @@ use crate::Outcome;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const PREPARED_WITHIN: Duration = Duration::from_secs(900);
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// A range is split by the admin side at most this often: by itself the server splits large ones, too.
 const SPLIT_INTERVAL: Duration = Duration::from_secs(2);
@@ -30,10 +29,10 @@ pub(super) fn prepare(cluster: &mut Cluster, demand: Demand, fills: &AtomicBool)
             Ok((_, measured)) => measured.to_string(),
             Err(error) => error.to_string(),
         };
-        if started_at.elapsed() > PREPARED_WITHIN {
+        if started_at.elapsed() > demand.within {
             let wanted = Measured { ranges: demand.ranges, log_bytes: demand.log_bytes };
             let why = "is not there before the fault";
-            break Err(format!("{wanted} {why} after {PREPARED_WITHIN:?}, but {there}{last}").into());
+            break Err(format!("{wanted} {why} within {:?}, but {there}{last}", demand.within).into());
         }
         fills.store(true, Ordering::SeqCst);
         if let Ok((index, measured)) = measured

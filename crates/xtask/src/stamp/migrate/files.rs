@@ -99,7 +99,8 @@ impl Files {
     }
 }
 
-fn path(number: usize) -> String {
+/// Path of a blob.
+pub(super) fn path(number: usize) -> String {
     format!("{CONTAINER}/f{number:06}")
 }
 

@@ -12,7 +12,8 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 const TAKEN: &str = "moved-taken";
-const WAITING: &str = "moved-waiting";
+/// The queue of which none was taken.
+pub(super) const WAITING: &str = "moved-waiting";
 const TAKEN_TOGETHER: &str = "32";
 /// Longer than any trial: 7 days.
 const INVISIBLE_SECONDS: &str = "604800";

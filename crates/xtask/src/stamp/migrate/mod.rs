@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `killed.rs` | a migration that is killed, and run again until it is done |
 //! | `served.rs` | one server of a folder or of a stamp |
+//! | `spoil.rs` | what the comparison must find |
 //! | `clients.rs` | its clients, side by side |
 //! | `rows.rs`, `files.rs`, `messages.rs` | what is filled and compared of each service |
 //!
@@ -17,8 +18,9 @@ mod killed;
 mod messages;
 mod rows;
 mod served;
+mod spoil;
 
-use super::arguments::{Plan, StoreKind};
+use super::arguments::{BreakKind, Plan, StoreKind};
 use super::ceph::{self, Ceph};
 use super::cluster::{StoreFlags, stamp_flags};
 use super::etcd::{self, Etcd};
@@ -34,6 +36,8 @@ use std::time::Instant;
 
 /// Differences of a service that are printed.
 const SHOWN_MAX: usize = 4;
+/// Characters of one.
+const SHOWN_LEN_MAX: usize = 300;
 
 /// What is known of all three services.
 struct Contents {
@@ -42,7 +46,13 @@ struct Contents {
     messages: Messages,
 }
 
-pub(super) fn run(plan: &Plan, seed: u64, binary: &Path, folder: &Path) -> Outcome<()> {
+pub(super) fn run(
+    plan: &Plan,
+    breaks: Option<BreakKind>,
+    seed: u64,
+    binary: &Path,
+    folder: &Path,
+) -> Outcome<()> {
     let started_at = Instant::now();
     etcd::set_up()?;
     let metadata = Etcd::start(plan.etcd_members, folder)?;
@@ -84,6 +94,9 @@ pub(super) fn run(plan: &Plan, seed: u64, binary: &Path, folder: &Path) -> Outco
     let into_stamp = migration("into-stamp", ["--from", &source_text]);
     let copied_bytes = into_stamp.run(binary, folder, size_bytes, seed)?;
     let server = Served::start("stamp", binary, folder, of_stamp)?;
+    if let Some(kind) = breaks {
+        spoil::spoil(&server, kind)?;
+    }
     let mut differences = compare("the stamp", &server, &mut contents, false)?;
     server.stop()?;
 
@@ -140,7 +153,7 @@ fn compare(what: &str, server: &Served, contents: &mut Contents, is_last: bool) 
         differences.len(),
     );
     for difference in differences.iter().take(SHOWN_MAX) {
-        println!("      {difference}");
+        println!("      {}", difference.chars().take(SHOWN_LEN_MAX).collect::<String>());
     }
     Ok(differences.len())
 }
