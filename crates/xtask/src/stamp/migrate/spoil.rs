@@ -1,5 +1,5 @@
-//! Changes of what was migrated, which the comparison must find. What always holds: each changes one thing that
-//! is compared.
+//! Changes of what was migrated, which the comparison must find. What always holds: each changes one thing
+//! that is compared.
 
 use super::clients::client;
 use super::served::Served;
