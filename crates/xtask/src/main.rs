@@ -71,7 +71,8 @@ enum Chore {
     /// Moves between real shards of all kinds under writers, with movers that are killed at every step.
     Shard(shard::ShardArguments),
     /// Faults of a stamp of three processes under load, on etcd and Ceph of Debian's packages or a folder:
-    /// nothing acknowledged is lost, nothing stale is read, and it serves again in time.
+    /// nothing acknowledged is lost, nothing stale is read, and it serves again in time. With --migrate: a
+    /// data folder becomes a stamp and a folder again, and nothing differs.
     Stamp(Box<stamp::StampArguments>),
     /// Every state of a small stamp of several processes, and planted faults that must be found.
     Model(model::ModelArguments),

@@ -3,8 +3,13 @@
 //! What always holds: the short form changes only what no flag says.
 
 use super::fault_kind::Fault;
+use super::measured::Demand;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Of a process: memory tables hold much more than what must not be in checkpoints before they are frozen
+/// early.
+const MEMORY_BUDGET: &str = "2GiB";
 
 /// What the processes keep their bytes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -51,7 +56,7 @@ pub(crate) struct StampArguments {
     /// must fail.
     #[arg(long, conflicts_with = "rehearse")]
     stand_ins: bool,
-    /// Spoils something in the first round, which must be found.
+    /// Spoils something in the first round, or of what was migrated into a stamp, which must be found.
     #[arg(long = "break", value_enum)]
     pub(super) spoil: Option<BreakKind>,
     #[command(flatten)]
@@ -78,6 +83,10 @@ pub(super) struct Instead {
     /// The official Python clients' tests in place of faults, each server a process of a stamp of its own.
     #[arg(long, conflicts_with_all = ["rehearse", "stand_ins"])]
     pub(super) clients: bool,
+    /// A data folder in place of faults: filled by an ordinary server, migrated into a stamp and back into
+    /// another folder, each time killed twice on the way, and compared after each.
+    #[arg(long, conflicts_with_all = ["rehearse", "stand_ins", "clients"])]
+    pub(super) migrate: bool,
 }
 
 #[derive(clap::Args)]
@@ -117,7 +126,17 @@ struct Processes {
     /// A range of rows is split once it has more bytes than this.
     #[arg(long, default_value = "32MiB")]
     range_size: String,
-    /// One more argument of the server, such as --server-argument=--memory-budget=1GiB; repeat for more.
+    /// Ranges that there must be before each fault; without it 20, short 6, and never more than --ranges.
+    #[arg(long)]
+    ranges_min: Option<usize>,
+    /// Log that must not be in checkpoints before each fault, such as 256MiB; without it 256MiB, short 4MiB.
+    #[arg(long, value_parser = bytes)]
+    log_min: Option<u64>,
+    /// How long it may take until both are there, such as 900s; then the trial ends, and says what there was.
+    #[arg(long, value_parser = seconds, default_value = "900s")]
+    prepared_within: Duration,
+    /// One more argument of the server, such as --server-argument=--memory-budget=1GiB, which is 2GiB without
+    /// it; repeat for more.
     #[arg(long = "server-argument", allow_hyphen_values = true)]
     server_arguments: Vec<String>,
 }
@@ -140,6 +159,8 @@ pub(super) struct Plan {
     pub(super) row_size: usize,
     pub(super) blobs: usize,
     pub(super) messages: usize,
+    /// What there must be before each fault.
+    pub(super) demand: Demand,
     /// Of each process, besides those of its ports and of the stamp.
     pub(super) server_arguments: Vec<String>,
 }
@@ -154,7 +175,17 @@ impl StampArguments {
             faults = vec![Fault::Kill, Fault::Pause];
         }
         let ranges = processes.ranges.to_string();
-        let of_ranges = ["--range-size", &processes.range_size, "--max-ranges", &ranges].map(str::to_owned);
+        let mut server_arguments =
+            ["--range-size", &processes.range_size, "--max-ranges", &ranges].map(str::to_owned).to_vec();
+        if !processes.server_arguments.iter().any(|argument| argument.starts_with("--memory-budget")) {
+            server_arguments.extend(["--memory-budget".to_owned(), MEMORY_BUDGET.to_owned()]);
+        }
+        server_arguments.extend(processes.server_arguments.iter().cloned());
+        let demand = Demand {
+            ranges: processes.ranges_min.unwrap_or(size(None, 20, 6).min(processes.ranges)) as u64,
+            log_bytes: processes.log_min.unwrap_or(if self.short { 4 << 20 } else { 256 << 20 }),
+            within: processes.prepared_within,
+        };
         let lease = Duration::from_secs(if self.short { 4 } else { 10 });
         Plan {
             is_rehearsal: self.rehearse,
@@ -170,7 +201,8 @@ impl StampArguments {
             row_size: sizes.row_size,
             blobs: size(sizes.blobs, 10_000, 200),
             messages: size(sizes.messages, 100_000, 500),
-            server_arguments: [of_ranges.as_slice(), &processes.server_arguments].concat(),
+            demand,
+            server_arguments,
         }
     }
 }
@@ -181,6 +213,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .filter(|number| *number > 0)
         .map(Duration::from_secs)
         .ok_or_else(|| format!("{text} is not like 4s"))
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let number = text.strip_suffix("MiB").and_then(|number| number.parse::<u64>().ok());
+    number.and_then(|number| number.checked_mul(1 << 20)).ok_or_else(|| format!("{text} is not like 256MiB"))
 }
 
 fn one_or_three(text: &str) -> Result<usize, String> {
@@ -211,15 +248,29 @@ mod tests {
         let long = plan("stamp");
         assert_eq!((long.entities, long.rounds, long.etcd_members), (1_000_000, 10, 3));
         assert!(long.faults.is_empty());
+        let within = Duration::from_secs(900);
+        assert_eq!(long.demand, Demand { ranges: 20, log_bytes: 256 << 20, within });
         let short = plan("stamp --short");
         assert_eq!((short.entities, short.rounds, short.etcd_members), (8000, 1, 1));
         assert_eq!((short.lease, short.faults.len()), (Duration::from_secs(4), 2));
+        assert_eq!(short.demand, Demand { ranges: 6, log_bytes: 4 << 20, within });
+        let few = plan("stamp --ranges 8 --log-min 12MiB --server-argument=--memory-budget=1GiB");
+        assert_eq!(few.demand, Demand { ranges: 8, log_bytes: 12 << 20, within });
+        assert!(!few.server_arguments.iter().any(|argument| argument == MEMORY_BUDGET));
         let mixed = plan("stamp --short --entities 7 --lease 9s --faults kill-osd,cut-etcd --etcd-members 3");
         assert_eq!((mixed.entities, mixed.blobs, mixed.etcd_members), (7, 200, 3));
         assert_eq!(
             (mixed.lease, mixed.faults),
             (Duration::from_secs(9), vec![Fault::KillOsd, Fault::CutEtcd])
         );
+    }
+
+    #[test]
+    fn a_size_is_a_number_of_mebibytes() {
+        assert_eq!(bytes("256MiB"), Ok(256 << 20));
+        for wrong in ["256", "MiB", "1GiB", "-1MiB", ""] {
+            assert!(bytes(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -139,17 +139,24 @@ impl Ceph {
         }
     }
 
-    /// Waits until objects of many names are created at once again; answers how long that took.
+    /// Waits until objects of many names are created at once again; answers when the last one was not, from
+    /// the start of the wait on, or zero if all were.
     pub(crate) fn wait_until_it_creates(&self) -> Outcome<Duration> {
-        let mut round = 0;
+        let (started_at, mut round, mut away_for) = (Instant::now(), 0, Duration::ZERO);
         wait_for("the store creates", UP_WITHIN, || {
             round += 1;
             let began = std::time::UNIX_EPOCH.elapsed()?.as_nanos();
             let create = ["--request", "PUT", "--data-binary", "probe", "--max-time", CREATE_SECONDS_MAX];
-            let mut answers = (0..PROBED_NAMES)
-                .map(|number| self.request(&create, &format!("{BUCKET}/probe/{began:x}-{round}-{number}")));
-            answers.try_fold(true, |all, answer| Ok(all && answer? == "200"))
-        })
+            let mut all = true;
+            for number in 0..PROBED_NAMES {
+                let name = format!("{BUCKET}/probe/{began:x}-{round}-{number}");
+                if self.request(&create, &name)? != "200" {
+                    (all, away_for) = (false, started_at.elapsed());
+                }
+            }
+            Ok(all)
+        })?;
+        Ok(away_for)
     }
 
     /// The status of a signed request.

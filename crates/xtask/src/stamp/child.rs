@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
@@ -101,6 +101,16 @@ impl Service {
     /// Whether its process lives; false, too, once it has ended by itself.
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+
+    /// The number of its process.
+    pub(crate) fn id(&self) -> Outcome<u32> {
+        Ok(self.child.as_ref().ok_or_else(|| format!("{} does not run", self.name))?.id())
+    }
+
+    /// How its process has ended by itself; `None`: it has not.
+    pub(crate) fn ended(&mut self) -> Outcome<Option<ExitStatus>> {
+        Ok(self.child.as_mut().ok_or_else(|| format!("{} does not run", self.name))?.try_wait()?)
     }
 
     /// SIGKILL, and the process is gone when this returns.

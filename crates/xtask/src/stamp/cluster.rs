@@ -11,13 +11,17 @@ use super::etcd::{Etcd, plain_request};
 use super::proxy::Proxy;
 use crate::Outcome;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// Processes of a stamp.
 const PROCESS_COUNT: usize = 3;
 const SERVING_WITHIN: Duration = Duration::from_secs(120);
 const STAMP: &str = "trial";
+/// Credentials of the store, as variables of the environment.
+pub(super) const KEYS: [(&str, &str); 2] =
+    [("AWS_ACCESS_KEY_ID", ceph::ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", ceph::SECRET_KEY)];
 
 /// What the processes keep their bytes in.
 pub(super) enum Store {
@@ -33,12 +37,17 @@ pub(super) struct Cluster {
     pub(super) etcd: Option<Etcd>,
     pub(super) store: Store,
     pub(super) lease: Duration,
+    pub(super) has_stand_ins: bool,
+    binary: PathBuf,
+    folder: PathBuf,
 }
 
 /// One process, running or not.
 pub(super) struct Process {
     pub(super) service: Service,
-    admin: SocketAddr,
+    pub(super) admin: SocketAddr,
+    /// The file with the tokens of its admin side.
+    tokens: PathBuf,
     /// Where clients reach it, in a rehearsal through proxies.
     pub(super) tables: SocketAddr,
     pub(super) blobs: SocketAddr,
@@ -49,18 +58,17 @@ pub(super) struct Process {
 }
 
 /// Ports of a process: tables, blobs, queues, admin side.
-type Ports = [u16; 4];
+pub(super) type Ports = [u16; 4];
 
-fn here(port: u16) -> SocketAddr {
+pub(super) fn here(port: u16) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], port))
 }
 
 impl Cluster {
     /// Starts all, and waits until one serves.
     pub(super) fn start(plan: &Plan, binary: &Path, folder: &Path) -> Outcome<Self> {
-        let lease = plan.lease;
-        let mut cluster = match plan.is_rehearsal {
-            true => Cluster { processes: Vec::new(), etcd: None, store: Store::Rehearsal, lease },
+        let (etcd, store) = match plan.is_rehearsal {
+            true => (None, Store::Rehearsal),
             false => {
                 super::etcd::set_up()?;
                 let etcd = Some(Etcd::start(plan.etcd_members, folder)?);
@@ -71,8 +79,17 @@ impl Cluster {
                         Store::Ceph(Box::new(Ceph::start(folder)?))
                     }
                 };
-                Cluster { processes: Vec::new(), etcd, store, lease }
+                (etcd, store)
             }
+        };
+        let mut cluster = Cluster {
+            processes: Vec::new(),
+            etcd,
+            store,
+            lease: plan.lease,
+            has_stand_ins: plan.has_stand_ins,
+            binary: binary.to_path_buf(),
+            folder: folder.to_path_buf(),
         };
         let count = if plan.is_rehearsal { 1 } else { PROCESS_COUNT };
         for index in 0..count {
@@ -93,17 +110,14 @@ impl Cluster {
         let mut flags = port_flags(ports);
         let ready = folder.join(format!("{name}.ready.json")).display().to_string();
         flags.extend(["--ready-file".to_owned(), ready]);
-        let tokens = folder.join(format!("{name}.tokens")).display().to_string();
-        flags.extend(["--admin-token-file".to_owned(), tokens]);
+        let tokens = folder.join(format!("{name}.tokens"));
+        flags.extend(["--admin-token-file".to_owned(), tokens.display().to_string()]);
         flags.extend(plan.server_arguments.iter().cloned());
-        if let Some(etcd) = &self.etcd {
-            for address in etcd.addresses() {
-                etcd_ways.push(Proxy::start(address)?);
-            }
-            let members: Vec<_> = etcd_ways.iter().map(|way| format!("http://{}", way.address)).collect();
-            flags.extend(["--stamp", STAMP, "--etcd", &members.join(",")].map(str::to_owned));
-            flags.extend(["--lease".to_owned(), format!("{}s", plan.lease.as_secs())]);
+        for address in self.etcd.iter().flat_map(Etcd::addresses) {
+            etcd_ways.push(Proxy::start(address)?);
         }
+        let members: Vec<SocketAddr> = etcd_ways.iter().map(|way| way.address).collect();
+        let mut gateway = None;
         match &self.store {
             Store::Rehearsal => {
                 flags.extend(["--data".to_owned(), folder.join("data").display().to_string()]);
@@ -111,28 +125,38 @@ impl Cluster {
                     client_ways.push(Proxy::start(here(*port))?);
                 }
             }
-            Store::Folder => {
-                let store = folder.join("store");
-                std::fs::create_dir_all(&store)?;
-                flags.extend(["--store".to_owned(), format!("file://{}", store.display())]);
-            }
+            Store::Folder => std::fs::create_dir_all(folder.join("store"))?,
             Store::Ceph(ceph) => {
                 let way = Proxy::start(ceph.address)?;
-                let endpoint = format!("http://{}", way.address);
-                flags.extend(["--store".to_owned(), format!("s3://{}/{STAMP}", ceph::BUCKET)]);
-                flags.extend(
-                    ["--store-endpoint", &endpoint, "--store-region", ceph::REGION].map(str::to_owned),
-                );
-                flags.push("--store-path-style".to_owned());
+                gateway = Some(way.address);
                 store_ways.push(way);
             }
         }
-        let keys = [("AWS_ACCESS_KEY_ID", ceph::ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", ceph::SECRET_KEY)];
+        flags.extend(self.stamp_flags(&members, gateway));
         let seen = |index: usize| client_ways.get(index).map_or(here(ports[index]), |way| way.address);
         let [tables, blobs, queues] = [seen(0), seen(1), seen(2)];
-        let service = new_service(&name, plan, binary, flags, folder)?.with_variables(&keys);
+        let service = new_service(&name, plan, binary, flags, folder)?.with_variables(&KEYS);
         let admin = here(ports[3]);
-        Ok(Process { service, admin, tables, blobs, queues, etcd_ways, store_ways, client_ways })
+        Ok(Process { service, admin, tokens, tables, blobs, queues, etcd_ways, store_ways, client_ways })
+    }
+
+    /// What names the stamp, by these addresses of etcd and of the gateway; in a rehearsal nothing.
+    fn stamp_flags(&self, members: &[SocketAddr], gateway: Option<SocketAddr>) -> Vec<String> {
+        let store = match (&self.store, gateway) {
+            (Store::Rehearsal, _) => return Vec::new(),
+            (Store::Ceph(_), Some(gateway)) => StoreFlags::Gateway(gateway),
+            _ => StoreFlags::Folder(self.folder.join("store")),
+        };
+        stamp_flags(members, &store, self.lease)
+    }
+
+    /// A command of the program about this stamp, which no proxy stands in the way of.
+    pub(super) fn command(&self, words: &[&str]) -> Command {
+        let members = self.etcd.iter().flat_map(Etcd::addresses).collect::<Vec<_>>();
+        let gateway = if let Store::Ceph(ceph) = &self.store { Some(ceph.address) } else { None };
+        let mut command = Command::new(&self.binary);
+        command.args(words).args(self.stamp_flags(&members, gateway)).envs(KEYS);
+        command
     }
 
     /// Which process says that it serves.
@@ -171,6 +195,13 @@ impl Process {
         self.service.is_running() && answer.is_ok_and(|answer| answer.status == 200)
     }
 
+    /// The token of a role of its admin side.
+    pub(super) fn token(&self, role: &str) -> Outcome<String> {
+        let tokens = std::fs::read_to_string(&self.tokens)?;
+        let token = tokens.lines().find_map(|line| line.strip_prefix(role));
+        Ok(token.ok_or_else(|| format!("no token {role} in {}", self.tokens.display()))?.trim().to_owned())
+    }
+
     /// Cuts, or heals, its ways to etcd.
     pub(super) fn set_etcd_cut(&self, cut: bool) {
         set_cut(&self.etcd_ways, cut);
@@ -185,6 +216,31 @@ impl Process {
     pub(super) fn set_clients_cut(&self, cut: bool) {
         set_cut(&self.client_ways, cut);
     }
+}
+
+/// Where a stamp keeps its bytes, as flags name it.
+pub(super) enum StoreFlags {
+    Folder(PathBuf),
+    Gateway(SocketAddr),
+}
+
+/// The flags that name the stamp of a trial.
+pub(super) fn stamp_flags(members: &[SocketAddr], store: &StoreFlags, lease: Duration) -> Vec<String> {
+    let members: Vec<_> = members.iter().map(|address| format!("http://{address}")).collect();
+    let mut flags = ["--stamp", STAMP, "--etcd", &members.join(",")].map(str::to_owned).to_vec();
+    flags.extend(["--lease".to_owned(), format!("{}s", lease.as_secs())]);
+    match store {
+        StoreFlags::Folder(folder) => {
+            flags.extend(["--store".to_owned(), format!("file://{}", folder.display())]);
+        }
+        StoreFlags::Gateway(address) => {
+            let (bucket, endpoint) = (format!("s3://{}/{STAMP}", ceph::BUCKET), format!("http://{address}"));
+            let words = ["--store", &bucket, "--store-endpoint", &endpoint, "--store-region", ceph::REGION];
+            flags.extend(words.map(str::to_owned));
+            flags.push("--store-path-style".to_owned());
+        }
+    }
+    flags
 }
 
 /// The server with its flags, or a stand-in for it.
@@ -207,8 +263,24 @@ fn set_cut(ways: &[Proxy], cut: bool) {
     ways.iter().for_each(|way| if cut { way.cut() } else { way.heal() });
 }
 
-fn port_flags(ports: Ports) -> Vec<String> {
+pub(super) fn port_flags(ports: Ports) -> Vec<String> {
     let names = ["--table-port", "--blob-port", "--queue-port", "--admin-port"];
     let pairs = names.iter().zip(ports).flat_map(|(name, port)| [(*name).to_owned(), port.to_string()]);
     ["--host".to_owned(), "127.0.0.1".to_owned()].into_iter().chain(pairs).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_is_named_by_its_etcd_and_its_store() {
+        let line = |store| stamp_flags(&[here(1), here(2)], &store, Duration::from_secs(4)).join(" ");
+        let stamp = "--stamp trial --etcd http://127.0.0.1:1,http://127.0.0.1:2 --lease 4s";
+        let folder = line(StoreFlags::Folder(PathBuf::from("/x")));
+        assert_eq!(folder, format!("{stamp} --store file:///x"));
+        let gateway = "--store s3://larimar/trial --store-endpoint http://127.0.0.1:3 --store-region default";
+        let found = line(StoreFlags::Gateway(here(3)));
+        assert_eq!(found, format!("{stamp} {gateway} --store-path-style"));
+    }
 }

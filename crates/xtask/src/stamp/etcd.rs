@@ -9,7 +9,7 @@ use crate::client::http_client::{Answer, HttpClient};
 use crate::client::shared_key::Signer;
 use crate::programs::install_packages;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const PACKAGES: [&str; 1] = ["etcd-server"];
@@ -32,6 +32,7 @@ pub(crate) struct Etcd {
 struct Member {
     service: Service,
     address: SocketAddr,
+    data: PathBuf,
 }
 
 impl Etcd {
@@ -50,10 +51,11 @@ impl Etcd {
         for (index, (client_port, peer_port)) in ports.into_iter().enumerate() {
             let (name, client) = (format!("m{index}"), format!("http://127.0.0.1:{client_port}"));
             let peer = format!("http://127.0.0.1:{peer_port}");
-            let data = folder.join(format!("etcd-{name}")).display().to_string();
+            let data = folder.join(format!("etcd-{name}"));
+            let data_flag = data.display().to_string();
             let flags = [
                 ("--name", name.as_str()),
-                ("--data-dir", &data),
+                ("--data-dir", &data_flag),
                 ("--listen-client-urls", &client),
                 ("--advertise-client-urls", &client),
                 ("--listen-peer-urls", &peer),
@@ -65,15 +67,25 @@ impl Etcd {
             ];
             let flags = flags.iter().flat_map(|(flag, value)| [(*flag).to_owned(), (*value).to_owned()]);
             let service = Service::new(&format!("etcd-{name}"), Path::new(PROGRAM), flags.collect(), folder);
-            etcd.members.push(Member { service, address: SocketAddr::from(([127, 0, 0, 1], client_port)) });
+            let address = SocketAddr::from(([127, 0, 0, 1], client_port));
+            etcd.members.push(Member { service, address, data });
         }
-        for member in &mut etcd.members {
+        etcd.start_all()?;
+        Ok(etcd)
+    }
+
+    /// Starts all members, and waits until each says that it is well.
+    pub(crate) fn start_all(&mut self) -> Outcome<()> {
+        for member in &mut self.members {
             member.service.start()?;
         }
-        for index in 0..count {
-            etcd.wait_until_well(index)?;
-        }
-        Ok(etcd)
+        (0..self.members.len()).try_for_each(|index| self.wait_until_well(index))
+    }
+
+    /// `kill -9` of all members, and all that they have kept is gone.
+    pub(crate) fn lose_all(&mut self) -> Outcome<()> {
+        self.members.iter_mut().for_each(|member| member.service.kill());
+        Ok(self.members.iter().try_for_each(|member| std::fs::remove_dir_all(&member.data))?)
     }
 
     /// Where clients find the members.
@@ -121,9 +133,21 @@ impl Etcd {
 
 /// A request that nobody signs.
 pub(crate) fn plain_request(address: SocketAddr, verb: &str, path: &str, body: &str) -> Outcome<Answer> {
+    request_with_token(address, verb, path, body, None)
+}
+
+/// The same with a token of the admin side.
+pub(crate) fn request_with_token(
+    address: SocketAddr,
+    verb: &str,
+    path: &str,
+    body: &str,
+    token: Option<&str>,
+) -> Outcome<Answer> {
+    let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
     let mut client = HttpClient::connect_within(address, Signer::new(), Duration::from_secs(2))?;
     let request = format!(
-        "{verb} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+        "{verb} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n{authorization}\
          Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
@@ -151,5 +175,10 @@ mod tests {
         println!("next write after {next:?}");
         etcd.start_again(leader).expect("it comes back");
         assert!(etcd.leader().expect("one leads") != leader);
+
+        etcd.lose_all().expect("they are gone");
+        etcd.start_all().expect("they start empty");
+        let get = plain_request(other, "POST", "/v3/kv/range", r#"{"key":"YQ=="}"#).expect("it answers");
+        assert!(!get.text().contains("Yg=="), "{}", get.text());
     }
 }

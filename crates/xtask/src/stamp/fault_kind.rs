@@ -20,6 +20,9 @@ pub(super) enum Fault {
     KillOsd,
     /// The gateway of the store is killed, and started again after 20 s.
     StopGateway,
+    /// All members of etcd lose their data and start empty, and `larimar stamp restore-metadata` rebuilds the
+    /// stamp while all processes go on.
+    LoseEtcd,
     /// In a rehearsal: the clients are cut off from the process.
     CutClients,
 }

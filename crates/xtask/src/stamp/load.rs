@@ -7,10 +7,11 @@
 use super::arguments::{BreakKind, Plan};
 use super::blobs::{self, Blobs};
 use super::cluster::Cluster;
+use super::groups::BATCH;
 use super::ledger::{Counts, Findings};
-use super::queues::Queue;
+use super::queues::{DRAINER_COUNT, Queue};
 use super::router::{Request, Router, Sent, Service};
-use super::tables::{self, Keys, Shared, TABLE, Writer};
+use super::tables::{self, Keys, Shared, TABLE, Ways, Writer};
 use super::timeline::Gap;
 use crate::Outcome;
 use crate::client::shared_key::ACCOUNT;
@@ -27,13 +28,10 @@ const PRODUCER_COUNT: usize = 2;
 const CONSUMER_COUNT: usize = 4;
 /// One row of so many is not there at first, and inserted under load.
 const SPARE_ONE_IN: usize = 10;
-/// Blobs at most, in multiples of those of the start.
-const BLOB_TIMES_MAX: usize = 4;
 /// So many rows, blobs and messages at least, whatever the flags say.
 const COUNT_MIN: usize = 200;
 /// The queue whose messages wait until the end.
 const STANDING: &str = "trial-standing";
-const BATCH: &str = "multipart/mixed; boundary=batch_b";
 
 /// Addresses of the processes, by service.
 struct Addresses {
@@ -62,6 +60,10 @@ pub(super) struct Seen {
     pub(super) writes: u64,
     pub(super) unknown: u64,
     pub(super) reads: u64,
+    /// Uploads that were acknowledged.
+    pub(super) uploads: u64,
+    /// Messages that were taken, and their deletion acknowledged.
+    pub(super) messages: u64,
     /// Of each writer that has all processes to write to.
     pub(super) gaps: Vec<Vec<Gap>>,
 }
@@ -79,26 +81,27 @@ impl Load {
         };
         let rows = (plan.entities / plan.writers.max(1)).max(COUNT_MIN);
         let rows = rows + rows / SPARE_ONE_IN;
+        let ways = |all: &[SocketAddr], number| Ways {
+            singles: Router::new(Service::Table, all, number),
+            batches: Router::new(Service::Table, all, number).with_table_content_type(BATCH),
+            base_url: format!("http://{}/{ACCOUNT}", all[0]),
+        };
         let mut writers = Vec::new();
         for number in 0..plan.writers {
-            let router = Router::new(Service::Table, &addresses.tables, number);
-            writers.push(Writer::new(
-                &format!("w{number:02}"),
-                (rows, plan.row_size),
-                router,
-                seed ^ number as u64,
-            ));
+            let ways = ways(&addresses.tables, number);
+            let seed = seed ^ number as u64;
+            writers.push(Writer::new(&format!("w{number:02}"), (rows, plan.row_size), ways, seed));
         }
         for (number, address) in addresses.tables.iter().enumerate() {
-            let router = Router::new(Service::Table, &[*address], 0);
+            let ways = ways(&[*address], 0);
             let seed = seed ^ (1000 + number) as u64;
-            writers.push(Writer::new(&format!("d{number:02}"), (DIRECT_ROWS, plan.row_size), router, seed));
+            writers.push(Writer::new(&format!("d{number:02}"), (DIRECT_ROWS, plan.row_size), ways, seed));
         }
         Load {
             addresses,
             writers,
             routed_count: plan.writers,
-            blobs: Blobs::new(plan.blobs.max(COUNT_MIN) * BLOB_TIMES_MAX),
+            blobs: Blobs::new(plan.blobs.max(COUNT_MIN)),
             work: Queue::new("trial-work"),
             standing: Queue::new(STANDING),
             findings: Findings::default(),
@@ -132,23 +135,22 @@ impl Load {
             queue.make(&mut self.router(Service::Queue, 0))?;
         }
 
-        let shared = Shared { findings: &self.findings, stop: &never };
-        let base_url = format!("http://{}/{ACCOUNT}", self.addresses.tables[0]);
+        let shared = Shared { findings: &self.findings, stop: &never, fills: &never };
         let rows = (plan.entities / plan.writers.max(1)).max(COUNT_MIN);
         let addresses = &self.addresses;
         let (blobs, standing) = (&self.blobs, &self.standing);
         let outcomes: Vec<Outcome<()>> = std::thread::scope(|scope| {
-            let (shared, base_url) = (&shared, &base_url);
+            let shared = &shared;
             for number in 0..UPLOADER_COUNT {
                 let mut router = Router::new(Service::Blob, &addresses.blobs, 0);
-                scope.spawn(move || blobs.load(&mut router, plan.blobs.max(COUNT_MIN), shared));
+                scope.spawn(move || blobs.load(&mut router, shared));
                 let mut router = Router::new(Service::Queue, &addresses.queues, number);
                 scope.spawn(move || standing.load(&mut router, plan.messages.max(COUNT_MIN), shared));
             }
             let loading = self.writers.iter_mut().map(|writer| {
                 let mut router =
                     Router::new(Service::Table, &addresses.tables, 0).with_table_content_type(BATCH);
-                scope.spawn(move || writer.load(rows.min(writer.rows()), &mut router, base_url))
+                scope.spawn(move || writer.load(rows.min(writer.rows()), &mut router))
             });
             let loading: Vec<_> = loading.collect();
             loading.into_iter().map(|thread| thread.join().expect("no panic")).collect()
@@ -156,13 +158,17 @@ impl Load {
         outcomes.into_iter().collect()
     }
 
-    /// Runs all clients while `body` goes on.
-    pub(super) fn run_during<T>(&mut self, body: impl FnOnce() -> Outcome<T>) -> Outcome<(T, Seen)> {
-        let (stop, reads) = (AtomicBool::new(false), AtomicU64::new(0));
+    /// Runs all clients while `body` goes on; while it sets what it is given, the writers write much.
+    pub(super) fn run_during<T>(
+        &mut self,
+        body: impl FnOnce(&AtomicBool) -> Outcome<T>,
+    ) -> Outcome<(T, Seen)> {
+        let (stop, fills, reads) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
+        self.blobs.begin_round();
         let before = self.counts();
         let keys: Vec<_> = self.writers.iter().map(|writer| writer.keys.clone()).collect();
         let (blobs, work, addresses, seed) = (&self.blobs, &self.work, &self.addresses, self.seed);
-        let shared = Shared { findings: &self.findings, stop: &stop };
+        let shared = Shared { findings: &self.findings, stop: &stop, fills: &fills };
         let writers = &mut self.writers;
         let outcome = std::thread::scope(|scope| {
             let _stops = StopOnDrop(&stop);
@@ -193,19 +199,23 @@ impl Load {
                 let mut router = Router::new(Service::Queue, &addresses.queues, number);
                 scope.spawn(move || work.consume(&mut router, shared));
             }
-            body().map(|outcome| (outcome, Instant::now()))
+            body(&fills).map(|outcome| (outcome, Instant::now()))
         });
         let (outcome, until) = outcome?;
         let routed = self.writers.iter().take(self.routed_count);
         let gaps = routed.map(|writer| writer.timeline.gaps(until)).collect();
         let after = self.counts();
-        let (writes, unknown) = (after.0 - before.0, after.1 - before.1);
-        Ok((outcome, Seen { writes, unknown, reads: reads.load(Ordering::SeqCst), gaps }))
+        let [writes, unknown, uploads, messages] =
+            std::array::from_fn(|index| after[index].saturating_sub(before[index]));
+        let reads = reads.load(Ordering::SeqCst);
+        Ok((outcome, Seen { writes, unknown, reads, uploads, messages, gaps }))
     }
 
-    fn counts(&self) -> (u64, u64) {
+    /// Writes acknowledged and of unknown outcome, uploads, messages consumed.
+    fn counts(&self) -> [u64; 4] {
         let sum = |count: fn(&Writer) -> u64| self.writers.iter().map(count).sum();
-        (sum(|writer| writer.acknowledged), sum(|writer| writer.unknown))
+        let (uploads, _) = self.blobs.done();
+        [sum(|writer| writer.acknowledged), sum(|writer| writer.unknown), uploads, self.work.consumed()]
     }
 
     /// Reads all rows and blobs back, and drains the round's queue, or both queues at the end.
@@ -213,7 +223,7 @@ impl Load {
         let never = AtomicBool::new(false);
         let addresses = &self.addresses;
         let (findings, blobs) = (&self.findings, &self.blobs);
-        let shared = Shared { findings, stop: &never };
+        let shared = Shared { findings, stop: &never, fills: &never };
         let writers = &mut self.writers;
         let (rows, blob_count) = std::thread::scope(|scope| {
             let rows: Vec<_> = writers
@@ -231,12 +241,17 @@ impl Load {
                 .collect();
             (sum(rows), sum(blobs))
         });
-        let mut router = Router::new(Service::Queue, &addresses.queues, 0);
-        let mut messages = self.work.drain(&mut router, &shared)?;
+        let routers =
+            || (0..DRAINER_COUNT).map(|_| Router::new(Service::Queue, &addresses.queues, 0)).collect();
+        let mut messages = self.work.drain(routers(), &shared)?;
         if is_last {
-            messages += self.standing.drain(&mut router, &shared)?;
+            let started_at = Instant::now();
+            let standing = self.standing.drain(routers(), &shared)?;
+            println!("      the {standing} standing messages were drained in {:.1?}", started_at.elapsed());
+            messages += standing;
         }
-        Ok(Verified { rows: rows?, blobs: blob_count?, messages })
+        let (_, deleted_blobs) = self.blobs.done();
+        Ok(Verified { rows: rows?, blobs: blob_count?, deleted_blobs, messages })
     }
 
     /// What was found since the last call.
@@ -290,6 +305,8 @@ impl Spoiler {
 pub(super) struct Verified {
     pub(super) rows: usize,
     pub(super) blobs: usize,
+    /// Since the start.
+    pub(super) deleted_blobs: u64,
     pub(super) messages: usize,
 }
 

@@ -2,8 +2,8 @@
 //! on each: nothing acknowledged is lost, no read is stale, no write of a former owner lands, and the stamp
 //! serves again in time.
 //!
-//! What always holds: all that it starts ends with it; a round without any acknowledged write or checked read
-//! has failed. The rehearsal runs the same load, ledgers and verdicts on one ordinary process.
+//! What always holds: all that it starts ends with it; a round in which one kind of client did nothing has
+//! failed. The rehearsal runs the same load, ledgers and verdicts on one ordinary process.
 
 mod arguments;
 mod blobs;
@@ -14,8 +14,13 @@ mod cluster;
 pub(crate) mod etcd;
 mod fault_kind;
 mod faults;
+mod groups;
 mod ledger;
 mod load;
+mod lost_etcd;
+mod measured;
+mod migrate;
+mod preparation;
 mod proxy;
 mod queues;
 mod router;
@@ -31,26 +36,34 @@ use cluster::Cluster;
 use fault_kind::Fault;
 use faults::TAKE_OVER_BEYOND_LEASE;
 use load::Load;
+use measured::Demand;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use verdict::Round;
 
 /// Load before a fault.
 const WARM_UP: Duration = Duration::from_secs(3);
 /// Load after all that a take-over may take, to see whether it lasts.
 const OBSERVED_BEYOND: Duration = Duration::from_secs(3);
+
 /// The short form of `cargo xtask test`: a folder, a kill and a pause, of this server. How soon it serves
 /// again is printed, and is no test there: the machine may be busy.
 pub(crate) fn run_short(binary: &Path) -> Outcome<()> {
+    run_alone(&["stamp", "--short", "--takes-late"], binary)
+}
+
+/// The short form of the migration for `cargo xtask test`, of this program.
+pub(crate) fn run_short_migration(binary: &Path) -> Outcome<()> {
+    run_alone(&["stamp", "--short", "--migrate"], binary)
+}
+
+fn run_alone(words: &[&str], binary: &Path) -> Outcome<()> {
     #[derive(clap::Parser)]
     struct Alone {
         #[command(flatten)]
         arguments: StampArguments,
     }
-    let words = ["stamp", "--short", "--takes-late", "--bin"]
-        .map(std::ffi::OsStr::new)
-        .into_iter()
-        .chain([binary.as_os_str()]);
+    let words = words.iter().chain(&["--bin"]).map(std::ffi::OsStr::new).chain([binary.as_os_str()]);
     run(&<Alone as clap::Parser>::try_parse_from(words)?.arguments)
 }
 
@@ -65,8 +78,15 @@ pub(crate) fn run(arguments: &StampArguments) -> Outcome<()> {
         Some(seed) => seed,
         None => u64::from(std::process::id()) ^ std::time::UNIX_EPOCH.elapsed()?.as_nanos() as u64,
     };
-    if arguments.instead.clients {
-        let outcome = clients::run(&plan, &binary, scratch.path());
+    let instead: Option<Outcome<()>> = if arguments.instead.clients {
+        Some(clients::run(&plan, &binary, scratch.path()))
+    } else if arguments.instead.migrate {
+        println!("migration of a stamp: store {:?}, lease {:?}, seed {seed}", plan.store, plan.lease);
+        Some(migrate::run(&plan, arguments.spoil, seed, &binary, scratch.path()))
+    } else {
+        None
+    };
+    if let Some(outcome) = instead {
         if outcome.is_err() {
             println!("stamp: logs and data are kept in {}", scratch.keep().display());
         }
@@ -84,17 +104,17 @@ pub(crate) fn run(arguments: &StampArguments) -> Outcome<()> {
 /// etcd and the store alone, each with what shows that it works.
 fn try_services(plan: &Plan, folder: &Path) -> Outcome<()> {
     etcd::set_up()?;
-    let started_at = std::time::Instant::now();
+    let started_at = Instant::now();
     let etcd = etcd::Etcd::start(plan.etcd_members, folder)?;
     println!("etcd: {} members up in {:?}", etcd.addresses().len(), started_at.elapsed());
     if plan.store == StoreKind::Ceph {
-        let started_at = std::time::Instant::now();
+        let started_at = Instant::now();
         ceph::set_up()?;
         println!("ceph: packages there in {:?}", started_at.elapsed());
-        let started_at = std::time::Instant::now();
+        let started_at = Instant::now();
         let mut ceph = ceph::Ceph::start(folder)?;
         println!("ceph: up in {:?}; creates of one name: 200, then 412", started_at.elapsed());
-        let started_at = std::time::Instant::now();
+        let started_at = Instant::now();
         ceph.kill_osd(1);
         println!("ceph: next create after an OSD was killed: {:?}", ceph.create("after-an-osd")?);
         ceph.start_osd_again(1)?;
@@ -106,11 +126,11 @@ fn try_services(plan: &Plan, folder: &Path) -> Outcome<()> {
 }
 
 fn run_rounds(plan: &Plan, spoil: Option<BreakKind>, seed: u64, binary: &Path, folder: &Path) -> Outcome<()> {
-    let started_at = std::time::Instant::now();
+    let started_at = Instant::now();
     let mut cluster = Cluster::start(plan, binary, folder)?;
     println!("up in {:?}", started_at.elapsed());
     let mut load = Load::new(plan, &cluster, seed);
-    let filled_at = std::time::Instant::now();
+    let filled_at = Instant::now();
     load.fill(plan)?;
     println!("filled in {:?}: {}", filled_at.elapsed(), load.description());
     let mut faults = plan.faults.clone();
@@ -126,8 +146,13 @@ fn run_rounds(plan: &Plan, spoil: Option<BreakKind>, seed: u64, binary: &Path, f
         let number = rounds.len() + 1;
         let is_last = number == faults.len() * plan.rounds;
         let spoil = spoil.filter(|_| number == 1);
-        let round = run_round(number, *fault, spoil, is_last, &mut cluster, &mut load)?;
+        let (cluster, load) = (&mut cluster, &mut load);
+        let round = run_round(number, *fault, spoil, is_last, plan.demand, cluster, load)
+            .map_err(|error| format!("round {number} ({fault:?}): {error}"))?;
         println!("{}", round.line());
+        for name in round.idle() {
+            println!("      no {name}");
+        }
         for problem in &round.counts.shown {
             println!("      {problem}");
         }
@@ -149,25 +174,32 @@ fn run_round(
     fault: Fault,
     spoil: Option<BreakKind>,
     is_last: bool,
+    demand: Demand,
     cluster: &mut Cluster,
     load: &mut Load,
 ) -> Outcome<Round> {
     cluster.wait_until_served()?;
-    let hits_all = fault.hits_all(cluster);
     let allowed = cluster.lease + TAKE_OVER_BEYOND_LEASE;
     let spoiler = load.spoiler()?;
-    let (from, seen) = load.run_during(|| {
+    let (from, seen) = load.run_during(|fills| {
         std::thread::sleep(WARM_UP);
+        let started_at = Instant::now();
+        let measured = preparation::prepare(cluster, demand, fills)?;
+        println!("      before the fault: {measured} (after {:.1?} of groups)", started_at.elapsed());
         let struck = fault.strike(cluster, number)?;
         std::thread::sleep(struck.lasts_for);
         let ended_at = struck.end(cluster)?;
-        let from = if hits_all { ended_at } else { struck.at };
+        let from = struck.counts_from(ended_at, cluster);
+        if let Some(remark) = struck.remark() {
+            println!("      {remark}");
+        }
         // From the later of both, so that what comes back late is seen, too.
-        std::thread::sleep((from + allowed).saturating_duration_since(std::time::Instant::now()));
+        std::thread::sleep((from + allowed).saturating_duration_since(Instant::now()));
         if let Some(kind) = spoil {
             spoiler.spoil(kind)?;
         }
         std::thread::sleep(OBSERVED_BEYOND);
+        struck.clean_up(cluster)?;
         Ok(from)
     })?;
     cluster.wait_until_served()?;
@@ -175,10 +207,10 @@ fn run_round(
     let verified = load.verify(is_last)?;
     let counts = load.take_counts();
     println!(
-        "      read back: {} rows, {} blobs, {} messages",
-        verified.rows, verified.blobs, verified.messages
+        "      read back: {} rows, {} blobs ({} deleted so far), {} messages",
+        verified.rows, verified.blobs, verified.deleted_blobs, verified.messages
     );
     let outage = timeline::worst_outage(&seen.gaps, from, allowed);
-    let (writes, unknown, reads) = (seen.writes, seen.unknown, seen.reads);
-    Ok(Round { number, fault, writes, unknown, reads, counts, outage, allowed })
+    let load::Seen { writes, unknown, reads, uploads, messages, .. } = seen;
+    Ok(Round { number, fault, writes, unknown, reads, uploads, messages, counts, outage, allowed })
 }

@@ -8,6 +8,7 @@
 use crate::Outcome;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ enum State {
 struct Gate {
     state: Mutex<State>,
     changed: Condvar,
+    passed_bytes: AtomicU64,
 }
 
 impl Gate {
@@ -67,10 +69,19 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let gate = Arc::new(Gate { state: Mutex::new(State::Open), changed: Condvar::new() });
+        let gate = Arc::new(Gate {
+            state: Mutex::new(State::Open),
+            changed: Condvar::new(),
+            passed_bytes: AtomicU64::new(0),
+        });
         let for_thread = gate.clone();
         std::thread::spawn(move || accept(&listener, other_side, &for_thread));
         Ok(Proxy { address, gate })
+    }
+
+    /// Bytes that have passed, both ways.
+    pub(super) fn passed_bytes(&self) -> u64 {
+        self.gate.passed_bytes.load(Ordering::Relaxed)
     }
 
     /// From now on nothing passes.
@@ -136,6 +147,7 @@ fn pump(mut from: TcpStream, mut to: TcpStream, gate: &Gate) {
         if !gate.pass() || size == 0 || to.write_all(&part[..size]).is_err() {
             break;
         }
+        gate.passed_bytes.fetch_add(size as u64, Ordering::Relaxed);
     }
     let _ = to.shutdown(Shutdown::Write);
 }
@@ -197,6 +209,7 @@ mod tests {
         let mut all = Vec::new();
         client.read_to_end(&mut all).expect("the other side ends, too");
         assert_eq!(all, b"end");
+        assert_eq!(proxy.passed_bytes(), 6, "both ways");
         let mut open = TcpStream::connect(proxy.address).expect("it connects");
         open.write_all(b"x").expect("it is sent");
         let mut one = [0];

@@ -24,6 +24,8 @@ const MESSAGES_MAX: usize = 4_000_000;
 /// Between two messages of a producer.
 const PUT_PAUSE: Duration = Duration::from_millis(5);
 const DRAINED_WITHIN: Duration = Duration::from_secs(600);
+/// Clients that drain a queue side by side.
+pub(super) const DRAINER_COUNT: usize = 16;
 /// So many empty answers in a row, a pause apart, are the end of a queue.
 const EMPTY_ANSWERS: u32 = 3;
 
@@ -85,6 +87,11 @@ impl Queue {
     /// How many were acknowledged.
     pub(super) fn count(&self) -> usize {
         self.with(|fates| fates.iter().filter(|fate| fate.is_put).count())
+    }
+
+    /// How many were taken and their deletion acknowledged.
+    pub(super) fn consumed(&self) -> u64 {
+        self.deleted.load(Ordering::SeqCst) as u64
     }
 
     /// Puts messages until so many were begun.
@@ -202,26 +209,21 @@ impl Queue {
         }
     }
 
-    /// Takes all that is left, and judges the fate of every message; answers how many were delivered.
-    pub(super) fn drain(&self, router: &mut Router, shared: &Shared<'_>) -> Outcome<usize> {
-        let (since, mut empty) = (Instant::now(), 0);
-        // What was taken and not deleted is visible again after its time.
-        let mut empty_since = Instant::now();
-        while empty < EMPTY_ANSWERS || empty_since.elapsed() < INVISIBLE_FOR {
-            if since.elapsed() > DRAINED_WITHIN {
-                return Err(format!("queue {} is not empty after {DRAINED_WITHIN:?}", self.name).into());
-            }
-            match self.take(router, shared) {
-                Some(0) => {
-                    empty += 1;
-                    std::thread::sleep(Duration::from_millis(200));
-                    if self.with(|fates| fates.iter().all(|fate| !fate.is_put || fate.deleted_at.is_some())) {
-                        break;
-                    }
-                }
-                _ => (empty, empty_since) = (0, Instant::now()),
-            }
-        }
+    /// Takes all that is left, by all these clients side by side, and judges the fate of every message;
+    /// answers how many were delivered.
+    pub(super) fn drain(&self, routers: Vec<Router>, shared: &Shared<'_>) -> Outcome<usize> {
+        let taken_at = Mutex::new(Instant::now());
+        let outcomes: Vec<Outcome<()>> = std::thread::scope(|scope| {
+            let drainers: Vec<_> = routers
+                .into_iter()
+                .map(|mut router| {
+                    let taken_at = &taken_at;
+                    scope.spawn(move || self.drain_with(&mut router, taken_at, shared))
+                })
+                .collect();
+            drainers.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        outcomes.into_iter().collect::<Outcome<()>>()?;
         Ok(self.with(|fates| {
             for (number, fate) in fates.iter().enumerate() {
                 let is_explained = !fate.is_put || fate.perhaps_deleted && fate.taken.is_some();
@@ -235,6 +237,32 @@ impl Queue {
             fates.iter_mut().for_each(|fate| fate.is_put = false);
             delivered
         }))
+    }
+
+    /// One client's part of it. It ends once every message is known to be deleted, or nobody has got one for
+    /// longer than one that was taken and not deleted is invisible.
+    fn drain_with(&self, router: &mut Router, taken_at: &Mutex<Instant>, shared: &Shared<'_>) -> Outcome<()> {
+        let (since, mut empty) = (Instant::now(), 0);
+        let last = || *taken_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        while empty < EMPTY_ANSWERS || last().elapsed() < INVISIBLE_FOR {
+            if since.elapsed() > DRAINED_WITHIN {
+                return Err(format!("queue {} is not empty after {DRAINED_WITHIN:?}", self.name).into());
+            }
+            match self.take(router, shared) {
+                Some(0) => {
+                    empty += 1;
+                    std::thread::sleep(Duration::from_millis(200));
+                    if self.with(|fates| fates.iter().all(|fate| !fate.is_put || fate.deleted_at.is_some())) {
+                        break;
+                    }
+                }
+                _ => {
+                    empty = 0;
+                    *taken_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Instant::now();
+                }
+            }
+        }
+        Ok(())
     }
 }
 

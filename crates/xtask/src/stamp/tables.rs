@@ -30,9 +30,9 @@ pub(super) struct Keys {
     /// Bytes of text beside the value.
     text_size_bytes: usize,
     /// Acknowledged, or seen by someone: no later read may answer less.
-    floors: Vec<AtomicU32>,
+    pub(super) floors: Vec<AtomicU32>,
     /// The greatest value that was ever sent.
-    sent: Vec<AtomicU32>,
+    pub(super) sent: Vec<AtomicU32>,
 }
 
 impl Keys {
@@ -89,13 +89,28 @@ fn read_row(answer: &Answer) -> Option<(u32, Option<String>)> {
 pub(super) struct Shared<'a> {
     pub(super) findings: &'a Findings,
     pub(super) stop: &'a AtomicBool,
+    /// Writers change whole partitions, to write much.
+    pub(super) fills: &'a AtomicBool,
+}
+
+/// How a writer reaches the processes.
+pub(super) struct Ways {
+    pub(super) singles: Router,
+    /// For group transactions.
+    pub(super) batches: Router,
+    /// Of the URLs in these.
+    pub(super) base_url: String,
 }
 
 /// One writer with its rows.
 pub(super) struct Writer {
     pub(super) keys: Arc<Keys>,
-    entries: Vec<Entry>,
-    pub(super) router: Router,
+    pub(super) entries: Vec<Entry>,
+    router: Router,
+    pub(super) batches: Router,
+    pub(super) base_url: String,
+    /// The partition that the next group changes.
+    pub(super) next_group: usize,
     random: u64,
     /// Of this round.
     pub(super) timeline: Timeline,
@@ -106,11 +121,14 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Rows are none yet.
-    pub(super) fn new(name: &str, (rows, row_size): (usize, usize), router: Router, seed: u64) -> Self {
+    pub(super) fn new(name: &str, (rows, row_size): (usize, usize), ways: Ways, seed: u64) -> Self {
         Writer {
             keys: Arc::new(Keys::new(name, rows, row_size)),
             entries: vec![Entry::default(); rows],
-            router,
+            router: ways.singles,
+            batches: ways.batches,
+            base_url: ways.base_url,
+            next_group: 0,
             random: seed,
             timeline: Timeline::start(),
             acknowledged: 0,
@@ -118,48 +136,14 @@ impl Writer {
         }
     }
 
-    /// Inserts so many rows in groups of a hundred, which nothing disturbs.
-    pub(super) fn load(&mut self, rows: usize, batches: &mut Router, base_url: &str) -> Outcome<()> {
-        let never = AtomicBool::new(false);
-        for first in (0..rows.min(self.entries.len())).step_by(PARTITION_ROWS) {
-            let last = (first + PARTITION_ROWS).min(rows);
-            let body = self.group(first..last, base_url);
-            let request =
-                Request { verb: "POST", path: "$batch", parameters: &[], headers: &[], body: &body };
-            match batches.send(request, &never) {
-                Sent::Answer(answer) if is_whole(&answer, last - first) => {}
-                Sent::Answer(answer) => return Err(format!("{} {}", answer.status, answer.text()).into()),
-                Sent::NotDone(why) | Sent::Unknown(why) => return Err(why.into()),
-            }
-            for index in first..last {
-                self.keys.sent[index].store(1, Ordering::SeqCst);
-                self.keys.floors[index].store(1, Ordering::SeqCst);
-                self.entries[index].acknowledge(1, None);
-            }
-        }
-        Ok(())
-    }
-
-    fn group(&self, indexes: std::ops::Range<usize>, base_url: &str) -> Vec<u8> {
-        let mut body =
-            String::from("--batch_b\r\nContent-Type: multipart/mixed; boundary=changeset_c\r\n\r\n");
-        for index in indexes {
-            let entity = self.keys.entity(index, 1);
-            body.push_str(&format!(
-                "--changeset_c\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n\
-                 POST {base_url}/{TABLE} HTTP/1.1\r\nContent-Type: application/json\r\n\
-                 Accept: application/json;odata=minimalmetadata\r\nDataServiceVersion: 3.0;\r\n\
-                 Prefer: return-no-content\r\n\r\n{entity}\r\n"
-            ));
-        }
-        body.push_str("--changeset_c--\r\n--batch_b--\r\n");
-        body.into_bytes()
-    }
-
     /// Changes rows until it shall stop.
     pub(super) fn write(&mut self, shared: &Shared<'_>) {
         self.timeline = Timeline::start();
         while !shared.stop.load(Ordering::SeqCst) {
+            if shared.fills.load(Ordering::SeqCst) {
+                self.change_group(shared);
+                continue;
+            }
             let rows = self.entries.len() as u64;
             let any = splitmix64(&mut self.random).is_multiple_of(ANY_ROW_ONE_IN);
             let below = if any { rows } else { rows.min(HOT_ROWS) };
@@ -172,7 +156,7 @@ impl Writer {
         }
     }
 
-    fn read(&mut self, index: usize, shared: &Shared<'_>) {
+    pub(super) fn read(&mut self, index: usize, shared: &Shared<'_>) {
         let target = self.keys.target(index);
         let request = Request { verb: "GET", path: &target, parameters: &[], headers: &[], body: b"" };
         let Ok(answer) = self.router.ask(request, shared.stop) else { return };
@@ -252,12 +236,12 @@ impl Writer {
     }
 }
 
-fn is_whole(answer: &Answer, count: usize) -> bool {
-    answer.status == 202 && memchr::memmem::find_iter(&answer.body, b"HTTP/1.1 204").count() == count
-}
-
 /// All rows of a writer, in pages.
-fn scan(router: &mut Router, name: &str, mut each: impl FnMut(&serde_json::Value)) -> Outcome<usize> {
+pub(super) fn scan(
+    router: &mut Router,
+    name: &str,
+    mut each: impl FnMut(&serde_json::Value),
+) -> Outcome<usize> {
     let never = AtomicBool::new(false);
     // '.' is the character after '-'.
     let filter = format!("PartitionKey%20ge%20'{name}-'%20and%20PartitionKey%20lt%20'{name}.'");

@@ -21,7 +21,7 @@ use std::time::Instant;
 pub(crate) struct TestArguments {
     /// Only these steps, in their usual order: format, tidy, lints, crates, histories, model, build,
     /// python, javascript, rust, boundaries, examples, stress-page, alerts, shard, kill9, kill9-queues,
-    /// kill9-blobs, stamp, bench. Those from python to kill9-blobs run side by side.
+    /// kill9-blobs, stamp, stamp-migrate, bench. Those from python to kill9-blobs run side by side.
     steps: Vec<String>,
     /// Seeded histories on the simulated disk.
     #[arg(long, default_value_t = 1000)]
@@ -116,6 +116,7 @@ fn steps<'a>(arguments: &'a TestArguments, root: &'a Path, binary: &'a Path) -> 
             Box::new(|| kill9::blobs::run(&kill9::blobs::BlobKillArguments::short(binary.to_path_buf()))),
         ),
         ("stamp", Box::new(|| stamp::run_short(binary))),
+        ("stamp-migrate", Box::new(|| stamp::run_short_migration(binary))),
         ("bench", Box::new(|| bench::smoke(binary))),
     ]
 }
