@@ -17,8 +17,13 @@ use std::time::Instant;
 /// Names the file that compilers' times go to. If it is set, this program is run as a compiler.
 pub(crate) const LOG_VARIABLE: &str = "XTASK_COMPILER_LOG";
 
-/// The standing budget of the project, in seconds of processor time.
+/// The standing budget of the project, in seconds of processor time: at first, and for all that is planned.
 const CPU_SECONDS_MAX: f64 = 240.0;
+const CPU_SECONDS_MAX_OF_ALL: f64 = 300.0;
+/// Packages that are what they were when the budget was set, and the seconds that they took then, on that
+/// machine and at a higher level of optimization: how much slower this machine is today is at least what
+/// they take more.
+const YARDSTICKS: [(&str, f64); 2] = [("rustls", 11.0), ("tokio", 7.0)];
 /// Linux counts the time of processes in so many ticks a second, on every machine (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -41,7 +46,7 @@ pub(crate) fn run(arguments: &ColdBuildArguments) -> Outcome<()> {
     if !fetched.success() {
         return Err("the dependencies can't be fetched".into());
     }
-    let mut totals = Vec::new();
+    let (mut totals, mut scaled) = (Vec::new(), Vec::new());
     for round in 0..arguments.rounds.max(1) {
         let scratch = workspace::Scratch::create("cold-build")?;
         let log = scratch.path().join("compilers");
@@ -63,34 +68,54 @@ pub(crate) fn run(arguments: &ColdBuildArguments) -> Outcome<()> {
             started_at.elapsed().as_secs_f64(),
             std::thread::available_parallelism()?,
         );
-        print_packages(&log, cpu_seconds, arguments.listed)?;
+        let seconds_of = read_packages(&log)?;
+        print_packages(&seconds_of, cpu_seconds, arguments.listed);
         totals.push(cpu_seconds);
+        scaled.extend(slowness(&seconds_of).map(|slowness| cpu_seconds / slowness));
     }
     let cpu_seconds = super::median(&totals);
-    println!("\ncold release build: {cpu_seconds:.0} CPU seconds ({CPU_SECONDS_MAX:.0})");
+    println!("\ncold release build: {cpu_seconds:.0} CPU seconds");
+    if scaled.len() == totals.len() {
+        println!(
+            "at the speed of the machine that the budget was set on, by {}: {:.0} CPU seconds \
+             ({CPU_SECONDS_MAX:.0}, and {CPU_SECONDS_MAX_OF_ALL:.0} with all that is planned)",
+            YARDSTICKS.map(|(package, _)| package).join(" and "),
+            super::median(&scaled)
+        );
+    }
     match arguments.cpu_seconds_max {
         Some(max) if cpu_seconds > max => Err(format!("above {max:.0} CPU seconds").into()),
         _ => Ok(()),
     }
 }
 
-fn print_packages(log: &Path, whole_seconds: f64, listed_count: usize) -> Outcome<()> {
+/// How many times as long the yardsticks took as on the machine of the budget; none if they were not built.
+fn slowness(seconds_of: &BTreeMap<String, f64>) -> Option<f64> {
+    let found: Option<f64> = YARDSTICKS.iter().map(|(package, _)| seconds_of.get(*package)).sum();
+    let then: f64 = YARDSTICKS.iter().map(|(_, seconds)| seconds).sum();
+    Some(found? / then).filter(|slowness| *slowness > 0.0)
+}
+
+fn read_packages(log: &Path) -> Outcome<BTreeMap<String, f64>> {
     let mut seconds_of: BTreeMap<String, f64> = BTreeMap::new();
     for line in std::fs::read_to_string(log)?.lines() {
         let (seconds, package) = line.split_once(' ').ok_or("a line of the compilers' times is not whole")?;
         *seconds_of.entry(package.to_owned()).or_default() += seconds.parse::<f64>()?;
     }
+    Ok(seconds_of)
+}
+
+fn print_packages(seconds_of: &BTreeMap<String, f64>, whole_seconds: f64, listed_count: usize) {
     let compiled_seconds: f64 = seconds_of.values().sum();
-    let mut sorted: Vec<_> = seconds_of.into_iter().collect();
-    sorted.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let mut sorted: Vec<_> = seconds_of.iter().collect();
+    sorted.sort_by(|one, other| other.1.total_cmp(one.1));
     println!("{} packages; the {listed_count} that cost most:", sorted.len());
     for (package, seconds) in sorted.iter().take(listed_count) {
         println!("{seconds:>8.1} s  {package}");
     }
-    let rest: f64 = sorted.iter().skip(listed_count).map(|(_, seconds)| seconds).sum();
+    let rest: f64 = sorted.iter().skip(listed_count).map(|(_, seconds)| *seconds).sum();
     println!("{rest:>8.1} s  all others");
     println!("{:>8.1} s  cargo, build scripts and what these compile", whole_seconds - compiled_seconds);
-    Ok(())
 }
 
 /// Runs the compiler that cargo asks for, and appends the processor time that it took, and its package, to
@@ -133,7 +158,16 @@ fn waited_for_ticks(stat: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::waited_for_ticks;
+    use super::{BTreeMap, slowness, waited_for_ticks};
+
+    #[test]
+    fn a_machine_is_as_slow_as_its_yardsticks() {
+        let of = |pairs: &[(&str, f64)]| -> BTreeMap<String, f64> {
+            pairs.iter().map(|(package, seconds)| ((*package).to_owned(), *seconds)).collect()
+        };
+        assert_eq!(slowness(&of(&[("rustls", 22.0), ("tokio", 14.0), ("larimar", 9.0)])), Some(2.0));
+        assert_eq!(slowness(&of(&[("rustls", 22.0)])), None);
+    }
 
     #[test]
     fn time_of_children() {
