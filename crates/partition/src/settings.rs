@@ -25,6 +25,8 @@ pub struct PartitionSettings {
     /// Points that one operation reads are looked up together if there are so many:
     /// 8 but in tests.
     pub points_together_min: usize,
+    /// Rows of one part of a checkpoint, which has an index and a filter of its own; `None` but in tests: 64 Ki.
+    pub part_row_count_max: Option<usize>,
     /// A range with more bytes of checkpoints than this is split.
     pub range_size_bytes_max: u64,
     /// Ranges of all tables together; then none is split any more.
@@ -160,6 +162,7 @@ impl Default for PartitionSettings {
             compaction_part_size_bytes: 64 << 20,
             operation_read_size_bytes_max: OPERATION_READ_SIZE_BYTES_MAX,
             points_together_min: POINTS_TOGETHER_MIN,
+            part_row_count_max: None,
             range_size_bytes_max: 4 << 30,
             range_count_max: 32,
             hot_requests_per_second: 50_000,

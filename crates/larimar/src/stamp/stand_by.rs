@@ -6,7 +6,7 @@ use crate::stamp::served_accounts::{ServedAccounts, Silence, may_take};
 use crate::stamp::stores::{StampFailure, Stores};
 use futures_util::future::{Either, select};
 use parking_lot::Mutex;
-use stamp::OwnEntry;
+use stamp::{OwnEntry, OwnerEpoch};
 use stamp_streams::{Life, OwnedRange, RangeWatch, StampError, Surroundings, Taken, is_founded};
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How often a process that stands by looks.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 /// Lease times that a process may take to take and seal a stamp.
-const TAKES_OF_LEASE: u32 = 2;
+pub(super) const TAKES_OF_LEASE: u32 = 2;
 /// After what failed it is tried again then.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -58,8 +58,8 @@ enum Tried {
 pub(super) struct StandBy<'a> {
     /// Its life, which ends with the process whatever it is at then.
     pub(super) life: Mutex<Option<Arc<Life>>>,
-    /// When it saw first that nobody has the stamp, by the monotonic clock.
-    pub(super) released_at: Mutex<Option<Duration>>,
+    /// When it saw first that nobody has the stamp since this epoch, by the monotonic clock.
+    pub(super) released_at: Mutex<Option<(OwnerEpoch, Duration)>>,
     pub(super) stores: &'a Stores,
     pub(super) accounts: &'a ServedAccounts,
     pub(super) waiting: &'a Waiting,
@@ -163,7 +163,10 @@ impl StandBy<'_> {
             }
             None => {
                 let now = self.surroundings().clock.monotonic();
-                Silence::SinceRelease(now.saturating_sub(*released_at.get_or_insert(now)))
+                // Whoever had it meanwhile has raised the epoch.
+                let seen = released_at.filter(|(epoch, _)| *epoch == own.epoch);
+                let (_, since) = *released_at.insert(seen.unwrap_or((own.epoch, now)));
+                Silence::SinceRelease(now.saturating_sub(since))
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::stamp::local_block_cache::LocalBlockCache;
 use crate::stamp::process::Process;
 use crate::stamp::served_accounts::ServedAccounts;
 use crate::stamp::serving::{Ended, Lost, Served, serve_range};
-use crate::stamp::stand_by::{Held, StandBy, Waiting};
+use crate::stamp::stand_by::{Held, StandBy, TAKES_OF_LEASE, Waiting};
 use crate::stamp::stores::{StampFailure, Stores};
 use base::BoxFuture;
 use front_end::{Limits, StandByFrontEnd};
@@ -175,16 +175,31 @@ async fn open(
 
 /// The range again, if it is still this process's. One that can't create in the object store gives it up.
 async fn go_on(range: &Arc<OwnedRange>, stand_by: &StandBy<'_>) -> Result<Option<Arc<OwnedRange>>, String> {
-    if range.stopped() == Some(RangeStop::Reload) && !range.creates_in_store().await {
-        stand_by.waiting.note("this process can't write to the object store".to_owned());
+    if range.stopped() == Some(RangeStop::Reload) && !reaches_store(range).await {
+        stand_by.waiting.note("this process can't read or write in the object store".to_owned());
         range.give_up().await.map_err(|error| error.to_string())?;
         // Others look meanwhile.
         let surroundings = &stand_by.stores.surroundings;
         surroundings.clock.sleep(surroundings.settings.ttl).await;
         return Ok(None);
     }
-    match range.go_on().await.map_err(|error| error.to_string())? {
-        Next::Serve(range) => Ok(Some(range)),
-        Next::TakeAgain | Next::Forget | Next::LeaveAlone => Ok(None),
+    let surroundings = &stand_by.stores.surroundings;
+    let patience = surroundings.clock.sleep(TAKES_OF_LEASE * surroundings.settings.ttl);
+    match select(pin!(range.go_on()), patience).await {
+        Either::Left((next, _)) => match next.map_err(|error| error.to_string())? {
+            Next::Serve(range) => Ok(Some(range)),
+            Next::TakeAgain | Next::Forget | Next::LeaveAlone => Ok(None),
+        },
+        // Another process may be able to seal what is open.
+        Either::Right(_) => {
+            range.give_up().await.map_err(|error| error.to_string())?;
+            surroundings.clock.sleep(surroundings.settings.ttl).await;
+            Ok(None)
+        }
     }
+}
+
+/// Whether the object store answers this process's reads and creates for it.
+async fn reaches_store(range: &OwnedRange) -> bool {
+    range.reaches_store().await && range.creates_in_store().await
 }

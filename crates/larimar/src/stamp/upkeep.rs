@@ -72,7 +72,7 @@ pub(super) async fn keep_sweeping(life: Arc<Life>, range: Arc<OwnedRange>, clock
 
 /// Has etcd forget former values until the range is not served any more.
 pub(super) async fn keep_compacting(life: Arc<Life>, range: Arc<OwnedRange>, clock: Arc<dyn Clock>) {
-    let mut before = None;
+    let mut before = forget_former_values(&life, None).await.ok();
     loop {
         if let Either::Left(_) = select(pin!(range.until_stopped()), clock.sleep(COMPACT_EVERY)).await {
             return;

@@ -13,6 +13,17 @@ impl KeySet {
         self.0 |= 1 << at;
     }
 
+    /// Takes the key at `at` out.
+    pub(crate) fn remove(&mut self, at: usize) {
+        self.0 &= !(1 << at);
+    }
+
+    /// Those that are in both.
+    pub(crate) fn intersection(self, other: KeySet) -> KeySet {
+        KeySet(self.0 & other.0)
+    }
+
+    #[cfg(test)]
     pub(crate) fn has(self, at: usize) -> bool {
         self.0 >> at & 1 == 1
     }
@@ -63,7 +74,11 @@ mod tests {
             assert_eq!((set.len(), set.is_empty()), (places.len(), places.is_empty()));
             assert!((0..KeySet::COUNT_MAX).all(|at| set.has(at) == places.contains(&at)));
             let odd: Vec<usize> = places.iter().copied().filter(|at| at % 2 == 1).collect();
-            assert_eq!(set.filtered(|at| at % 2 == 1), odd.into_iter().collect());
+            let odd: KeySet = odd.into_iter().collect();
+            assert_eq!((set.filtered(|at| at % 2 == 1), set.intersection(odd)), (odd, odd));
+            let mut rest = set;
+            odd.iter().for_each(|at| rest.remove(at));
+            assert_eq!(rest, set.filtered(|at| at % 2 == 0));
         }
     }
 }

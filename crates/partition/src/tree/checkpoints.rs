@@ -3,17 +3,12 @@
 use crate::bloom::key_groups::{Member, Place, choose_place};
 use crate::bloom::key_set::KeySet;
 use crate::checkpoint::{HashedKey, Probe};
-use crate::error::PartitionError;
 use crate::tree::tree_checkpoint::{HeldGroup, TreeCheckpoint};
-use smallvec::SmallVec;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// So many checkpoints or groups are probed at a time for a row.
 const PROBES_AT_ONCE: usize = 16;
-
-/// Places of checkpoints with the keys that they may have. Most have none.
-pub(crate) type Candidates = SmallVec<[(usize, KeySet); 8]>;
 
 /// Checkpoints, newest first.
 #[derive(Clone, Default)]
@@ -70,7 +65,7 @@ impl Checkpoints {
         list.into()
     }
 
-    /// Filters that a look-up of a missing row reads.
+    /// Filters that a look-up of a missing row reads: one for each unit, if none is in vain.
     pub(crate) fn filter_count(&self) -> usize {
         self.units.len()
     }
@@ -113,27 +108,18 @@ impl Checkpoints {
         found.next()
     }
 
-    /// Which checkpoints may have which of the keys `among`, newest first. Asked for keys that lie close
-    /// together, it looks at most of what they need once for all of them.
-    pub(crate) async fn that_may_have(
-        &self,
-        keys: &[HashedKey<'_>],
-        among: KeySet,
-    ) -> Result<Candidates, PartitionError> {
-        let mut candidates = Candidates::new();
-        for LookupUnit { members, group } in &self.units {
-            let among = group.as_ref().map_or(among, |group| keys_in_group(group, keys, among));
-            if among.is_empty() {
-                continue;
-            }
-            for at in members.clone() {
-                let found = self.list[at].keys_in(keys, among).await?;
-                if !found.is_empty() {
-                    candidates.push((at, found));
-                }
-            }
+    /// Those of the keys `among` that the checkpoints of the unit numbered `unit` may have, as far as one look
+    /// says.
+    pub(crate) fn keys_in_unit(&self, unit: usize, keys: &[HashedKey<'_>], among: KeySet) -> KeySet {
+        match &self.units[unit].group {
+            Some(group) => keys_in_group(group, keys, among),
+            None => among,
         }
-        Ok(candidates)
+    }
+
+    /// The checkpoints of the unit numbered `unit`, newest first. Units are newest first, too.
+    pub(crate) fn members_of_unit(&self, unit: usize) -> &[Arc<TreeCheckpoint>] {
+        &self.list[self.units[unit].members.clone()]
     }
 
     /// The place of a checkpoint with so many rows as a newer neighbour of the one at `older`.

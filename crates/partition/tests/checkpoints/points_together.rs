@@ -80,6 +80,8 @@ fn rows_that_are_looked_up_together_are_what_each_of_them_is() {
                 compaction_count_min: 6 + seed as usize % 6,
                 cache_size_bytes_max: if seed % 2 == 0 { 16 << 10 } else { 4 << 20 },
                 memory_table_size_bytes: 8 << 10,
+                // So that a group lies over several parts of a checkpoint, and over their ends.
+                part_row_count_max: [None, Some(1), Some(3), Some(7)][seed as usize % 4],
                 ..PartitionSettings::tiny()
             };
             let (streams, partitions) = open(&env, settings).await.unwrap();

@@ -97,13 +97,13 @@ impl CredentialSource {
         self.state.lock().held = None;
     }
 
-    /// The store does not know what is held: somebody may have replaced it. It is searched for anew, unless
-    /// it was found just now: then it is wrong where it comes from.
-    pub(crate) fn doubt(&self) {
+    /// The store does not know what is held: somebody may have replaced it. It is searched for anew beside its
+    /// use, unless it was found just now: then it is wrong where it comes from.
+    pub(crate) fn doubt(self: &Arc<Self>) {
         let now = self.search.surroundings.http.clock.monotonic();
-        let mut state = self.state.lock();
-        if state.held.as_ref().is_some_and(|held| is_doubtful(held.found_at, now)) {
-            state.held = None;
+        let found_at = self.state.lock().held.as_ref().map(|held| held.found_at);
+        if found_at.is_some_and(|found_at| is_doubtful(found_at, now)) {
+            self.renew_beside();
         }
     }
 

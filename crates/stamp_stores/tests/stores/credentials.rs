@@ -234,6 +234,7 @@ async fn temporary_credentials_are_renewed_before_they_end() {
         unknown();
         assert!(matches!(read().await, Err(StoreError::Refused(_))));
         assert_eq!(read().await, Err(StoreError::NotThere));
+        tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(searches(&server), searched_for, "{later_s} s later");
     }
     assert_eq!(read().await, Err(StoreError::NotThere));

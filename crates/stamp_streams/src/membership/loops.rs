@@ -85,6 +85,11 @@ impl LoopSign {
         }
     }
 
+    /// Nobody minds any more whether it goes round.
+    pub(crate) fn forget(&self) {
+        self.loops.signs.lock().remove(&self.id);
+    }
+
     /// The loop ends, as it should.
     pub fn end(self) {
         self.loops.signs.lock().remove(&self.id);

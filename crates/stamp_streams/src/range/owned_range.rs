@@ -115,7 +115,13 @@ impl OwnedRange {
 
     /// A sign for a loop that the range is served by: this process keeps its lease only while all go round.
     pub fn watch_loop(&self, name: &str) -> LoopSign {
-        LoopSign::new(&self.life.loops, self.range, name)
+        let admission = self.admission.lock();
+        let sign = LoopSign::new(&self.life.loops, self.range, name);
+        if admission.stop.is_some() {
+            // It came too late to be forgotten with the others.
+            sign.forget();
+        }
+        sign
     }
 
     /// Whether the lease holds and the range has not stopped.
@@ -192,15 +198,26 @@ impl OwnedRange {
     }
 
     /// Whether the object store creates for this process in time: after a part that got no answer, a read
-    /// says nothing of that. A store that refuses for certain, being full, does so for all processes.
+    /// says nothing of that. A store that is full is so for all processes; one that refuses this one's
+    /// credentials or rights may not refuse others'.
     pub async fn creates_in_store(&self) -> bool {
         let surroundings = self.surroundings();
-        let name = format!("{}/reached", surroundings.settings.stamp);
-        let created = surroundings.objects.create(&name, Bytes::from_static(b"reached\n"));
-        match select(created, surroundings.clock.sleep(STORE_ANSWERS_IN)).await {
-            Either::Left((answer, _)) => answer != PutAnswer::Unknown,
+        // A name of its own each time: one that is taken would be refused without a write.
+        let name = format!("{}/probe/{}", surroundings.settings.stamp, self.next_name());
+        let created = surroundings.objects.create(&name, Bytes::from_static(b"probe\n"));
+        let is_created = match select(created, surroundings.clock.sleep(STORE_ANSWERS_IN)).await {
+            Either::Left((answer, _)) => match answer {
+                PutAnswer::Created => true,
+                PutAnswer::Failed { status } => ![401, 403].contains(&status),
+                PutAnswer::Refused | PutAnswer::Unknown => false,
+            },
             Either::Right(_) => false,
+        };
+        if is_created {
+            // What stays holds a few bytes, and nobody looks at it.
+            drop(surroundings.try_once(surroundings.objects.delete(&name)).await);
         }
+        is_created
     }
 
     /// A name that nothing has.

@@ -22,7 +22,8 @@ const RESTORES_MAX: usize = 20;
 pub(crate) async fn trouble(world: Arc<World>, lasts: Duration) {
     let ends_at = Instant::now() + lasts;
     // What is deleted at once is not in any backup: then none may be needed.
-    let has_loss = world.random.one_in(3) && !world.has(Breach::DeleteAtOnce);
+    let loses = world.random.one_in(3) || world.fault == Some(Fault::RestoreSameGeneration);
+    let has_loss = loses && !world.has(Breach::DeleteAtOnce);
     let loss_at = Instant::now() + lasts / 2;
     let mut is_lost = false;
     while Instant::now() < ends_at && !world.is_over() {

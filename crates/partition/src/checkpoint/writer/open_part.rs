@@ -12,12 +12,14 @@ use stream::Location;
 
 /// Row blocks that one part covers at most.
 const PART_BLOCK_COUNT_MAX: usize = 1024;
-/// Keys that one part's filter covers at most.
+/// Keys that one part's filter covers at most, unless set otherwise.
 const PART_KEY_COUNT_MAX: usize = 64 << 10;
 
 /// A part that is not finished.
 pub(super) struct OpenPart {
     filter_bits_per_key: u64,
+    /// Keys that it covers at most.
+    key_count_max: usize,
     /// Of row blocks that were appended.
     index: Vec<IndexEntry>,
     /// Of the keys of the whole checkpoint, as long as they are few enough for a group, and of its last part.
@@ -29,7 +31,18 @@ pub(super) struct OpenPart {
 impl OpenPart {
     /// The first part, and those after it, with such filters.
     pub(super) fn new(filter_bits_per_key: u64) -> Self {
-        OpenPart { filter_bits_per_key, index: Vec::new(), hashes: Vec::new(), part_hashes_start: 0 }
+        OpenPart {
+            filter_bits_per_key,
+            key_count_max: PART_KEY_COUNT_MAX,
+            index: Vec::new(),
+            hashes: Vec::new(),
+            part_hashes_start: 0,
+        }
+    }
+
+    /// It and those after it cover so many keys at most.
+    pub(super) fn set_key_count_max(&mut self, key_count_max: usize) {
+        self.key_count_max = key_count_max;
     }
 
     /// A row with this key lies in it.
@@ -40,7 +53,7 @@ impl OpenPart {
     /// Whether it takes no more, with so many row blocks that are finished and not appended yet.
     pub(super) fn is_full_with(&self, block_count: usize) -> bool {
         let part_keys = self.hashes.len() - self.part_hashes_start;
-        self.index.len() + block_count >= PART_BLOCK_COUNT_MAX || part_keys >= PART_KEY_COUNT_MAX
+        self.index.len() + block_count >= PART_BLOCK_COUNT_MAX || part_keys >= self.key_count_max
     }
 
     /// Whether none of its row blocks was appended.

@@ -14,7 +14,6 @@ use crate::range_partition::reader::{
 };
 use crate::settings::PartitionSettings;
 use crate::tree::Tree;
-use crate::tree::checkpoints::Candidates;
 use crate::tree::merging_iterator::{MergingIterator, merge_over};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -40,6 +39,11 @@ impl Room {
         size_bytes as u64 <= self.left
     }
 
+    fn take_for(&mut self, key: HashedKey<'_>, found: Option<&Found>) -> Result<(), PartitionError> {
+        let value = found.and_then(|found| found.value.as_ref());
+        self.take(value.map_or(0, |value| key.bytes.len() + value.len()))
+    }
+
     fn take(&mut self, size_bytes: usize) -> Result<(), PartitionError> {
         let size_bytes_max = self.size_bytes_max;
         let left = self.left.checked_sub(size_bytes as u64);
@@ -60,24 +64,26 @@ pub(super) async fn fetch(
     let mut room = Room { left: size_bytes_max, size_bytes_max };
     let mut fetched = Vec::with_capacity(reads.len());
     for some in reads.chunks(KeySet::COUNT_MAX) {
-        let together = match some.len() >= settings.points_together_min {
+        let mut together = match some.len() >= settings.points_together_min {
             // In a box: else each request would have room for it.
-            true => Box::pin(Together::of(tree, some, settings.points_together_min)).await?,
+            true => {
+                Box::pin(look_up_together(tree, some, settings.points_together_min, &mut room, aside)).await?
+            }
             false => None,
         };
         for (at, read) in some.iter().enumerate() {
             fetched.push(match read {
                 Read::Point(key) | Read::Head(key) => {
-                    let part = if matches!(read, Read::Head(_)) { RowPart::Head } else { RowPart::Whole };
-                    let key = HashedKey::new(key.as_bytes());
-                    let found = match &together {
-                        Some(together) => together.find(tree, at, key, part, aside).await?,
+                    let (key, part) = (HashedKey::new(key.as_bytes()), part_of(read));
+                    Fetched::Point(match &mut together {
+                        Some(found) => found[at].take(),
                         None if find_in_memory(tree, key, NEWEST).is_some() => None,
-                        None => find_in_checkpoints(tree, key, part, Some(aside)).await?,
-                    };
-                    let value = found.as_ref().and_then(|found| found.value.as_ref());
-                    room.take(value.map_or(0, |value| key.bytes.len() + value.len()))?;
-                    Fetched::Point(found)
+                        None => {
+                            let found = find_in_checkpoints(tree, key, part, Some(aside)).await?;
+                            room.take_for(key, found.as_ref())?;
+                            found
+                        }
+                    })
                 }
                 // In a box: else each request would have room for it.
                 Read::Range { range, limit } => {
@@ -89,59 +95,60 @@ pub(super) async fn fetch(
     Ok(fetched)
 }
 
-/// Points that are looked up together.
-struct Together {
-    /// Those that memory does not have.
-    wanted: KeySet,
-    candidates: Candidates,
+/// How much of a row a read of a point needs.
+fn part_of(read: &Read) -> RowPart {
+    if matches!(read, Read::Head(_)) { RowPart::Head } else { RowPart::Whole }
 }
 
-impl Together {
-    /// The points among `reads`, unless fewer than `count_min` of them are not in memory.
-    async fn of(tree: &Tree, reads: &[Read], count_min: usize) -> Result<Option<Self>, PartitionError> {
-        let nothing = HashedKey::new(&[]);
-        let mut keys = Vec::with_capacity(reads.len());
-        let mut wanted = KeySet::default();
-        for (at, read) in reads.iter().enumerate() {
-            let (Read::Point(key) | Read::Head(key)) = read else {
-                keys.push(nothing);
-                continue;
-            };
-            let key = HashedKey::new(key.as_bytes());
-            if find_in_memory(tree, key, NEWEST).is_none() {
-                wanted.insert(at);
-            }
-            keys.push(key);
+/// The newest change that a checkpoint knows of each point among `reads` that memory does not have; `None` if
+/// these are fewer than `count_min`.
+///
+/// They lie close together: in each checkpoint the part that has them, and its filter, is found once for all.
+/// What is found is not looked for in older checkpoints.
+async fn look_up_together(
+    tree: &Tree,
+    reads: &[Read],
+    count_min: usize,
+    room: &mut Room,
+    aside: &mut Aside,
+) -> Result<Option<Vec<Option<Found>>>, PartitionError> {
+    let mut keys = Vec::with_capacity(reads.len());
+    let mut left = KeySet::default();
+    for (at, read) in reads.iter().enumerate() {
+        let (Read::Point(key) | Read::Head(key)) = read else {
+            keys.push(HashedKey::new(&[]));
+            continue;
+        };
+        let key = HashedKey::new(key.as_bytes());
+        if find_in_memory(tree, key, NEWEST).is_none() {
+            left.insert(at);
         }
-        if wanted.len() < count_min {
-            return Ok(None);
-        }
-        let candidates = tree.checkpoints.that_may_have(&keys, wanted).await?;
-        Ok(Some(Together { wanted, candidates }))
+        keys.push(key);
     }
-
-    /// The newest change that a checkpoint knows of the key at `at`, unless memory has it.
-    async fn find(
-        &self,
-        tree: &Tree,
-        at: usize,
-        key: HashedKey<'_>,
-        part: RowPart,
-        aside: &mut Aside,
-    ) -> Result<Option<Found>, PartitionError> {
-        if self.wanted.has(at) {
-            for (checkpoint, keys) in &self.candidates {
-                if !keys.has(at) {
-                    continue;
-                }
-                let checkpoint = &tree.checkpoints[*checkpoint];
-                if let Some(found) = find_in_checkpoint(checkpoint, key, part, Some(aside)).await? {
-                    return Ok(Some(found));
+    if left.len() < count_min {
+        return Ok(None);
+    }
+    let mut found: Vec<Option<Found>> = Vec::new();
+    found.resize_with(reads.len(), || None);
+    let checkpoints = &tree.checkpoints;
+    for unit in 0..checkpoints.filter_count() {
+        let in_unit = checkpoints.keys_in_unit(unit, &keys, left);
+        for checkpoint in checkpoints.members_of_unit(unit) {
+            let asked_for = in_unit.intersection(left);
+            if asked_for.is_empty() {
+                break;
+            }
+            for at in checkpoint.keys_in(&keys, asked_for).await?.iter() {
+                let row = find_in_checkpoint(checkpoint, keys[at], part_of(&reads[at]), Some(aside)).await?;
+                if row.is_some() {
+                    room.take_for(keys[at], row.as_ref())?;
+                    found[at] = row;
+                    left.remove(at);
                 }
             }
         }
-        Ok(None)
     }
+    Ok(Some(found))
 }
 
 /// The first `limit` rows, and up to `spare` more as far as there is room.

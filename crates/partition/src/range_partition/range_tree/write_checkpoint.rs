@@ -140,6 +140,9 @@ impl RangeTree {
             writer.set_filter_bits(self.shared.cache.filter_bits_per_key(written_row_count));
             writer.end_extents_at(interlude.extent_size_bytes());
         }
+        if let Some(row_count_max) = self.shared.settings.part_row_count_max {
+            writer.set_part_row_count_max(row_count_max);
+        }
         let mut written_bytes: u64 = 0;
         let outcome = async {
             let mut walked: u64 = 0;
