@@ -108,8 +108,8 @@ impl Checkpoints {
         found.next()
     }
 
-    /// Those of the keys `among` that the checkpoints of the unit numbered `unit` may have, as far as one look
-    /// says.
+    /// Those of the keys `among` that the checkpoints of the unit numbered `unit` may have, as far as one
+    /// look says.
     pub(crate) fn keys_in_unit(&self, unit: usize, keys: &[HashedKey<'_>], among: KeySet) -> KeySet {
         match &self.units[unit].group {
             Some(group) => keys_in_group(group, keys, among),

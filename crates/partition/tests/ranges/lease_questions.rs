@@ -1,6 +1,6 @@
-//! Whatever a range answers, it asks its lease for, and the last question decides: an answer that was true once
-//! may be none any more, because another process has changed what it says. That the last question comes behind
-//! the work, `an_answer_leaves_only_while_the_lease_holds` and the histories of ends of leases show.
+//! Whatever a range answers, it asks its lease for, and the last question decides: an answer that was true
+//! once may be none any more, because another process has changed what it says. That the last question comes
+//! behind the work, `an_answer_leaves_only_while_the_lease_holds` and the histories of ends of leases show.
 
 use crate::rows::{Everything, TABLE, key, put, value};
 use base::BoxFuture;

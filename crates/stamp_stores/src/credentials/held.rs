@@ -97,8 +97,8 @@ impl CredentialSource {
         self.state.lock().held = None;
     }
 
-    /// The store does not know what is held: somebody may have replaced it. It is searched for anew beside its
-    /// use, unless it was found just now: then it is wrong where it comes from.
+    /// The store does not know what is held: somebody may have replaced it. It is searched for anew beside
+    /// its use, unless it was found just now: then it is wrong where it comes from.
     pub(crate) fn doubt(self: &Arc<Self>) {
         let now = self.search.surroundings.http.clock.monotonic();
         let found_at = self.state.lock().held.as_ref().map(|held| held.found_at);

@@ -88,7 +88,8 @@ impl CheckpointWriter {
         self.part = OpenPart::new(bits_per_key);
     }
 
-    /// Parts have so many rows at most. To be called before the first row, and after [`Self::set_filter_bits`].
+    /// Parts have so many rows at most. To be called before the first row, and after
+    /// [`Self::set_filter_bits`].
     pub(crate) fn set_part_row_count_max(&mut self, row_count_max: usize) {
         self.part.set_key_count_max(row_count_max);
     }
