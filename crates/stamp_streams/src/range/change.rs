@@ -8,10 +8,11 @@ use crate::error::StampError;
 use crate::range::owned_range::OwnedRange;
 use crate::range::range_stop::RangeStop;
 use stamp::{
-    AfterTransaction, Change, DOCUMENT_SIZE_BYTES_MAX, HeldRange, RangeDocument, apply_changes,
-    encode_document,
+    AfterTransaction, Change, DOCUMENT_SIZE_BYTES_LARGE, DOCUMENT_SIZE_BYTES_MAX, HeldRange, RangeDocument,
+    apply_changes, encode_document,
 };
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl OwnedRange {
     /// Changes the document: all of `changes` or none. The document then.
@@ -30,6 +31,14 @@ impl OwnedRange {
         if size > bound {
             let range = self.range();
             return Err(StampError::Setup(format!("the document of range {range} would have {size} bytes")));
+        }
+        if size > DOCUMENT_SIZE_BYTES_LARGE && !self.has_said_large.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                range = %self.range(),
+                size,
+                size_max = DOCUMENT_SIZE_BYTES_MAX,
+                "the document of a range is large: once it is full nothing can be added; delete what is not needed"
+            );
         }
         if !self.is_held() {
             return Err(StampError::NotMine(self.range()));

@@ -22,6 +22,7 @@ use stamp::{
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -48,6 +49,8 @@ pub struct OwnedRange {
     owner: Owner,
     document: Mutex<Arc<RangeDocument>>,
     admission: Mutex<Admission>,
+    /// Whether the log says that the document is large.
+    pub(crate) has_said_large: AtomicBool,
     stopped: Notify,
     pub(crate) logs: Mutex<BTreeMap<StreamId, Arc<LogCore>>>,
 }
@@ -63,6 +66,7 @@ impl OwnedRange {
             backup_of_split: Mutex::default(),
             reopened,
             admission: Mutex::default(),
+            has_said_large: AtomicBool::new(false),
             stopped: Notify::new(),
             logs: Mutex::default(),
         }
