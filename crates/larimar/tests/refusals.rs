@@ -571,7 +571,6 @@ fn a_system_that_starts_no_more_threads() {
     let ready = place.path("ready");
     let serves = ["--in-memory", "--ready-file", ready.to_str().expect("text")];
     starts_with_enough_threads(&program, &[&serves[..], &PORTS[..]].concat(), &ready);
-    // On a slow machine its progress is a line, too.
     starts_with_enough_threads(&program, &["check", "--quiet", data.to_str().expect("text")], &ready);
 }
 

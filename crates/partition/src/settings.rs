@@ -25,8 +25,8 @@ pub struct PartitionSettings {
     /// Points that one operation reads are looked up together if there are so many:
     /// 8 but in tests.
     pub points_together_min: usize,
-    /// Rows of one part of a checkpoint, which has an index and a filter of its own, at most; 65,536 if `None`,
-    /// as it is but in tests.
+    /// Rows of one part of a checkpoint, which has an index and a filter of its own, at most; 65,536 if
+    /// `None`, as it is but in tests.
     pub part_row_count_max: Option<usize>,
     /// A range with more bytes of checkpoints than this is split.
     pub range_size_bytes_max: u64,
