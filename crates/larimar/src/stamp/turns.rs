@@ -184,14 +184,13 @@ async fn go_on(range: &Arc<OwnedRange>, stand_by: &StandBy<'_>) -> Result<Option
         return Ok(None);
     }
     let surroundings = &stand_by.stores.surroundings;
-    let patience = surroundings.clock.sleep(TAKES_OF_LEASE * surroundings.settings.ttl);
-    match select(pin!(range.go_on()), patience).await {
-        Either::Left((next, _)) => match next.map_err(|error| error.to_string())? {
-            Next::Serve(range) => Ok(Some(range)),
-            Next::TakeAgain | Next::Forget | Next::LeaveAlone => Ok(None),
-        },
+    let patience = TAKES_OF_LEASE * surroundings.settings.ttl;
+    match range.go_on_within(patience).await.map_err(|error| error.to_string())? {
+        Some(Next::Serve(range)) => Ok(Some(range)),
+        Some(Next::TakeAgain | Next::Forget | Next::LeaveAlone) => Ok(None),
         // Another process may be able to seal what is open.
-        Either::Right(_) => {
+        None => {
+            stand_by.waiting.note("what is open of the stamp could not be sealed in time".to_owned());
             range.give_up().await.map_err(|error| error.to_string())?;
             surroundings.clock.sleep(surroundings.settings.ttl).await;
             Ok(None)

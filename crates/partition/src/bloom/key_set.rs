@@ -1,4 +1,5 @@
-//! Which of a few keys, by their places in a list.
+//! Which of a few keys, by their places in a list: bits of one word, so that a look-up allocates nothing for
+//! them. What always holds: a place is less than [`KeySet::COUNT_MAX`].
 
 /// Places in a list of [`KeySet::COUNT_MAX`] keys at most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

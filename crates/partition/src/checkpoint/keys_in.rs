@@ -1,5 +1,5 @@
 //! Which of several keys a checkpoint may have, where they lie close together: the part that they are in, and
-//! its filter, are the same for all.
+//! its filter, are the same for all. What always holds: a key that is here is among those that are named.
 
 use super::open_checkpoint::Checkpoint;
 use crate::bloom::block_filter::{Filter, HashedKey};

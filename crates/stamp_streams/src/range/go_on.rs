@@ -12,6 +12,7 @@ use futures_util::future::{Either, select};
 use stamp::{AfterSealedOut, AppendWindow, Change, choose_after_sealed_out};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What the caller does with a range that has stopped.
 pub enum Next {
@@ -45,6 +46,20 @@ impl OwnedRange {
             }
             Some(RangeStop::Broken(why)) => Err(broken(&self.life, self.range(), self.owner(), why).await),
             _ => Ok(Next::Forget),
+        }
+    }
+
+    /// The same, for so long at most; `None`: it took longer, and nothing of it goes on.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::go_on`].
+    pub async fn go_on_within(self: &Arc<Self>, patience: Duration) -> Result<Option<Next>, StampError> {
+        let clock = &self.life.surroundings.clock;
+        // What is broken off holds the range until it is dropped, which is when this returns.
+        match select(pin!(self.go_on()), clock.sleep(patience)).await {
+            Either::Left((next, _)) => next.map(Some),
+            Either::Right(_) => Ok(None),
         }
     }
 

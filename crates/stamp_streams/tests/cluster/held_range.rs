@@ -1,10 +1,11 @@
 //! What a process does with a range that it holds, beside its logs: it gives the range up, keeps the document
 //! within its bound, and deletes old backups.
 
+use crate::objects::Health;
 use crate::world::World;
 use stamp::{Change, DOCUMENT_SIZE_BYTES_MAX, ExtentName, StreamId, backups_folder, encode_document};
 use stamp_streams::{
-    Life, OwnedRange, RangeWatch, StampError, Surroundings, Taken, back_up_all, prune_backups,
+    Life, OwnedRange, RangeStop, RangeWatch, StampError, Surroundings, Taken, back_up_all, prune_backups,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,6 +86,33 @@ fn a_document_without_room_takes_the_ends_of_its_extents() {
         let size = encode_document(&ended, life.life().stamp).len();
         assert!(size > DOCUMENT_SIZE_BYTES_MAX, "{size} bytes: there was room");
         range.change(&[Change::DeleteStream { stream }]).await.expect("it becomes smaller");
+    });
+}
+
+/// What goes on with a range holds it: broken off, and kept, it kept the range from being given up for ever.
+#[test]
+fn a_range_that_can_not_go_on_in_time_can_be_given_up() {
+    run(async {
+        let (world, operator, life, range) = holder().await;
+        let (log, other) = (StreamId(life.next_name()), StreamId(life.next_name()));
+        let create = |stream, purpose: &str| Change::CreateStream { stream, purpose: purpose.to_owned() };
+        range.change(&[create(log, "a"), create(other, "b")]).await.expect("changed");
+        let first = range.log(log).append("part".into()).await.expect("sent");
+        first.durable().await.expect("durable");
+        // An extent of which this process knows no end: only a seal can close it.
+        let extent = ExtentName(life.next_name());
+        range.change(&[Change::AddExtent { stream: other, extent }]).await.expect("changed");
+        world.objects.state.lock().health = Health::Down;
+        let lost = range.log(log).append("part".into()).await.expect("sent");
+        assert!(lost.durable().await.is_err(), "the store is away");
+        assert_eq!(range.until_stopped().await, RangeStop::Reload);
+        let gone_on = range.go_on_within(Duration::from_secs(60)).await.expect("no damage");
+        assert!(gone_on.is_none(), "nobody can seal it");
+        let given_up = tokio::time::timeout(Duration::from_secs(5), range.give_up()).await;
+        assert_eq!(given_up, Ok(Ok(())), "it waits for what was broken off");
+        world.objects.state.lock().health = Health::Well;
+        let other = Life::join(&operator).await.expect("joined");
+        assert!(take(&other).await.is_some(), "it is free");
     });
 }
 
