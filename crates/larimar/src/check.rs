@@ -7,6 +7,7 @@
 use crate::Failure;
 use crate::arguments::CheckArguments;
 use crate::data_folder;
+use crate::lasting_runtime::run_to_the_end;
 use crate::output::progress::Progress;
 use crate::places::ContainerNames;
 use crate::places::container_names::{Opened, container_names};
@@ -21,6 +22,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stream::Streams;
+use tokio::runtime::Builder;
 
 /// Exit code for damage, so that scripts can tell it from a folder that could not be looked at.
 pub(crate) const EXIT_DAMAGED: u8 = 3;
@@ -53,10 +55,8 @@ pub(crate) fn run(arguments: &CheckArguments) -> Result<ExitCode, Failure> {
 /// Checks the folder and prints what is found.
 fn check(path: &Path, is_quiet: bool) -> Result<ExitCode, CheckError> {
     let _held = data_folder::hold_for_reading(path)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(CheckError::Runtime)?;
     let mut bar = Progress::with_plain_lines(is_quiet);
-    let outcome = runtime.block_on(async {
+    let outcome = run_to_the_end(Builder::new_current_thread(), async {
         let env = base::system::environment_on(Arc::new(SystemDisk::new(path)));
         let stream_failed = |error| CheckError::Stream { path: path.to_owned(), error };
         Streams::check_folder(&env).await.map_err(stream_failed)?;
@@ -72,7 +72,7 @@ fn check(path: &Path, is_quiet: bool) -> Result<ExitCode, CheckError> {
         Ok::<_, CheckError>((found, names, remedy))
     });
     bar.clear();
-    let (found, names, remedy) = outcome?;
+    let (found, names, remedy) = outcome.map_err(CheckError::Runtime)??;
     let mut text = text(&path.display().to_string(), &found, remedy.as_ref());
     put_former_names(&mut text, path, &names);
     // A closed standard output changes nothing about the exit code.

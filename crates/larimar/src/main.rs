@@ -11,6 +11,7 @@ mod check;
 mod collector;
 mod configuration;
 mod data_folder;
+mod lasting_runtime;
 mod manual;
 mod memory_guard;
 mod migrate;

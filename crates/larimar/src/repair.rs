@@ -20,6 +20,7 @@ pub(crate) use plan::Plan;
 use crate::Failure;
 use crate::arguments::RepairArguments;
 use crate::data_folder;
+use crate::lasting_runtime::run_to_the_end;
 use crate::output::progress::Progress;
 use crate::places::ContainerNames;
 use crate::places::container_names::container_names;
@@ -40,6 +41,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use stream::{StreamSettings, Streams, check_streams};
+use tokio::runtime::Builder;
 
 /// Exit code for a folder that a repair would change.
 const EXIT_TO_BE_REPAIRED: u8 = 3;
@@ -99,10 +101,8 @@ pub(crate) fn run(arguments: &RepairArguments) -> Result<ExitCode, Failure> {
 /// Plans the repair, and carries it out with `--apply`.
 fn repair(path: &Path, arguments: &RepairArguments) -> Result<ExitCode, RepairError> {
     let mut held = data_folder::hold_for_reading(path)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(RepairError::Runtime)?;
     let mut progress = Progress::with_plain_lines(arguments.quiet);
-    let outcome = runtime.block_on(async {
+    let outcome = run_to_the_end(Builder::new_current_thread(), async {
         let env = &base::system::environment_on(Arc::new(SystemDisk::new(path)));
         let refused = |error| RepairError::Refused { path: path.to_owned(), error };
         Streams::check_folder(env).await.map_err(refused)?;
@@ -121,7 +121,7 @@ fn repair(path: &Path, arguments: &RepairArguments) -> Result<ExitCode, RepairEr
         repair.apply(planned, &mut progress).await
     });
     progress.clear();
-    let ended = outcome?;
+    let ended = outcome.map_err(RepairError::Runtime)??;
     drop(held);
     write_json(arguments.json.as_deref(), &ended.plan)?;
     print(&ended.text);

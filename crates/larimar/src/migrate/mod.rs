@@ -19,10 +19,12 @@ mod summary;
 use crate::Failure;
 use crate::arguments::migrate_arguments::MigrateArguments;
 use crate::configuration::stamp::StampConfiguration;
+use crate::lasting_runtime::run_to_the_end;
 use crate::output::error_line::print_error;
 use stamp_streams::MigrationError;
 use std::io::Write;
 use std::process::ExitCode;
+use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Exit code of work that was stopped: what shells have for Ctrl-C.
@@ -38,9 +40,10 @@ pub(crate) fn migrate(arguments: &MigrateArguments) -> Result<ExitCode, Failure>
     let wanted = || Failure::of_words("--stamp: which stamp? Give --store and --etcd, too".to_owned());
     let stamp = stamp.ok_or_else(wanted)?;
     base::system::raise_open_files_max();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::of_work(&error))?;
-    let outcome = runtime.block_on(async {
+    let mut runtime = Builder::new_multi_thread();
+    runtime.worker_threads(THREADS);
+    // A store that does not answer does not keep the process.
+    let outcome = run_to_the_end(runtime, async {
         match (&arguments.from, &arguments.to) {
             (Some(folder), _) => into_stamp::migrate(folder, &stamp, arguments).await,
             (None, Some(folder)) => into_folder::migrate(folder, &stamp, arguments).await,
@@ -52,9 +55,7 @@ pub(crate) fn migrate(arguments: &MigrateArguments) -> Result<ExitCode, Failure>
             }
         }
     });
-    // A store that does not answer must not keep the process.
-    runtime.shutdown_background();
-    outcome
+    outcome.map_err(|error| Failure::of_work(&error))?
 }
 
 /// Completes with the first Ctrl-C or its like; the second one ends the process.

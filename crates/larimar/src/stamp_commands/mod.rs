@@ -27,10 +27,12 @@ mod status;
 use crate::Failure;
 use crate::arguments::CheckArguments;
 use crate::arguments::stamp_command_arguments::StampCommand;
+use crate::lasting_runtime::run_to_the_end;
 use opened::OpenedStamp;
 use serde_json::Value;
 use std::io::Write;
 use std::process::ExitCode;
+use tokio::runtime::Builder;
 
 /// Does what was asked for.
 pub(crate) fn stamp(command: &StampCommand) -> Result<ExitCode, Failure> {
@@ -60,8 +62,7 @@ pub(crate) fn check_stamp(arguments: &CheckArguments) -> Result<ExitCode, Failur
 }
 
 fn run(command: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Failure::of_work(&error))?.block_on(command)
+    run_to_the_end(Builder::new_current_thread(), command).map_err(|error| Failure::of_work(&error))?
 }
 
 /// A reader that has had enough is no failure.
