@@ -5,15 +5,14 @@ use crate::configuration::Configuration;
 use crate::serve_error::ServeError;
 use base::Environment;
 use base::connector::SystemConnector;
-use front_end::AccessLog;
-use otlp::ExportSurroundings;
+use otlp::{ExportSurroundings, SpanRecorder};
 use std::sync::Arc;
 
 /// What notes of requests go to, if there is a collector.
 pub(crate) fn start(
     configuration: &Configuration,
     env: &Environment,
-) -> Result<Option<Arc<dyn AccessLog>>, ServeError> {
+) -> Result<Option<Arc<SpanRecorder>>, ServeError> {
     let surroundings = ExportSurroundings {
         env: env.clone(),
         connector: Arc::new(SystemConnector),
@@ -21,6 +20,5 @@ pub(crate) fn start(
         instance: format!("{:016x}", env.random.next_u64()),
     };
     let recorder = otlp::start(&configuration.process.export, &surroundings);
-    let recorder = recorder.map_err(ServeError::Collector)?;
-    Ok(recorder.map(|recorder| recorder as Arc<dyn AccessLog>))
+    recorder.map_err(ServeError::Collector)
 }

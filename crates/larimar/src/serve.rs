@@ -25,7 +25,8 @@ use access_log::AccessLogs;
 use base::Environment;
 use base::memory_disk::MemoryDisk;
 use base::system::WorkerSpawner;
-use front_end::Limits;
+use front_end::{AccessLog, Limits};
+use otlp::SpanRecorder;
 use partition::{PartitionSettings, Partitions};
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -97,7 +98,7 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
     let guard_thread = env.spawner.start_thread("memory").map_err(ServeError::Runtime)?;
     guard_thread.spawn("memory", Box::pin(memory_guard(&configuration, &env, &partitions).run()));
     let services = services(&configuration, &env, &partitions);
-    let logs = start_logs(&configuration, &env)?;
+    let (logs, spans) = start_logs(&configuration, &env)?;
     let front_end = front_end(&configuration, services, &env, limits, &logs);
     let disk = env.disk.clone();
     readiness.note_serving(Layers { streams: streams.clone(), partitions: partitions.clone(), disk });
@@ -142,7 +143,7 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
     partitions.close().await;
     tracing::info!(statistics = ?partitions.statistics(), "ranges are closed");
     streams.close().await;
-    logs.close();
+    close_logs(&logs, spans.as_deref(), &env).await;
     tracing::info!("stopped");
     Ok(())
 }
@@ -173,7 +174,7 @@ async fn serve_stamp(
     reload: Reload,
 ) -> Result<(), ServeError> {
     let Started { configuration, env, limits, readiness, admin } = started;
-    let logs = start_logs(configuration, env)?;
+    let (logs, spans) = start_logs(configuration, env)?;
     let admin_handles = handles(configuration, &reload, &logs);
     let process = Process {
         configuration,
@@ -203,7 +204,7 @@ async fn serve_stamp(
     };
     service_manager::note_stopping();
     readiness.note_closing();
-    logs.close();
+    close_logs(&logs, spans.as_deref(), env).await;
     tracing::info!("stopped");
     ended
 }
@@ -254,10 +255,22 @@ async fn sized(configuration: &Configuration, env: &Environment) -> (StreamSetti
     (streams, partitions.with_flushes_of(flush_size_bytes_max))
 }
 
-fn start_logs(configuration: &Configuration, env: &Environment) -> Result<AccessLogs, ServeError> {
+fn start_logs(
+    configuration: &Configuration,
+    env: &Environment,
+) -> Result<(AccessLogs, Option<Arc<SpanRecorder>>), ServeError> {
     let spans = collector::start(configuration, env)?;
-    let logs = AccessLogs::start(&configuration.process.access, &env.metrics, announce, spans);
-    logs.map_err(ServeError::Runtime)
+    let gathered = spans.clone().map(|spans| spans as Arc<dyn AccessLog>);
+    let logs = AccessLogs::start(&configuration.process.access, &env.metrics, announce, gathered);
+    Ok((logs.map_err(ServeError::Runtime)?, spans))
+}
+
+/// Writes and sends what the logs still hold.
+async fn close_logs(logs: &AccessLogs, spans: Option<&SpanRecorder>, env: &Environment) {
+    logs.close();
+    if let Some(spans) = spans {
+        spans.close(&*env.clock).await;
+    }
 }
 
 /// Once the data folder is there, which it may lie in, and before there are requests.

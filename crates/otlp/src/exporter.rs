@@ -69,7 +69,16 @@ impl Exporter {
                 () = tick => {}
                 () = self.recorder.filled.notified() => {}
             }
+            // Asked before they are sent: what came before the end is among them.
+            let is_closing = self.recorder.is_closing();
             self.send_spans().await;
+            if is_closing {
+                if !self.metrics_every.is_zero() {
+                    self.send_metrics().await;
+                }
+                self.recorder.sent_all.notify_one();
+                return;
+            }
             let now = self.clock.monotonic();
             if !self.metrics_every.is_zero() && now >= metrics_at {
                 // After a long delivery the next one is not at once.

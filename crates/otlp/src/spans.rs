@@ -6,17 +6,21 @@
 use crate::counts::ExportCounts;
 use crate::sampling::{Sampled, sample, threshold};
 use crate::settings::ExportSettings;
-use base::{Environment, Random};
+use base::{Clock, Environment, Random};
 use front_end::{Access, AccessLog, AccessedRows, Phases};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Spans that wait at most: some megabytes.
 pub(crate) const WAITING_SPANS_MAX: usize = 8192;
 /// Spans of a delivery, at most; with so many one begins at once.
 pub(crate) const BATCH_SPANS_MAX: usize = 256;
+/// How long a process that ends waits for its collector.
+const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 
 /// A request as a span, with texts of its own: its many fields are in one, because it is only filled once and
 /// written once.
@@ -49,6 +53,10 @@ pub struct SpanRecorder {
     waiting: Mutex<Vec<Span>>,
     /// Notified when there is a batch.
     pub(crate) filled: Notify,
+    /// Whether there are no more requests.
+    is_closing: AtomicBool,
+    /// Notified when all that waited was sent, or lost, after that.
+    pub(crate) sent_all: Notify,
     pub(crate) counts: ExportCounts,
 }
 
@@ -65,8 +73,25 @@ impl SpanRecorder {
             random: env.random.clone(),
             waiting: Mutex::default(),
             filled: Notify::new(),
+            is_closing: AtomicBool::new(false),
+            sent_all: Notify::new(),
             counts,
         }
+    }
+
+    /// Sends what waits, and the metrics once more, when there are no more requests: for two seconds at most,
+    /// so that a collector that is away does not keep the process.
+    pub async fn close(&self, clock: &dyn Clock) {
+        self.is_closing.store(true, Ordering::Release);
+        self.filled.notify_one();
+        tokio::select! {
+            () = self.sent_all.notified() => {}
+            () = clock.sleep(CLOSED_WITHIN) => {}
+        }
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
     }
 
     /// The oldest spans that wait, as many as a delivery takes.
@@ -128,7 +153,6 @@ mod tests {
     use base::memory_disk::MemoryDisk;
     use front_end::{AccessOutcome, AccessTarget, AccessedRequest, TraceContext};
     use http_client::Proxies;
-    use std::time::Duration;
 
     fn note(recorder: &SpanRecorder, number: u8, is_sampled: bool) {
         let trace = TraceContext { trace_id: [number; 16], parent_id: [1; 8], is_sampled };

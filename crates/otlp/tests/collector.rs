@@ -160,3 +160,25 @@ async fn a_busy_collector_is_tried_again_and_a_refusal_is_not() {
     assert_eq!((spans["sent"], spans["lost"]), (2, 1));
     assert_eq!(counts(&env.metrics, "larimar_otlp_deliveries_total")["traces failed"], 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_when_the_process_ends_is_sent() {
+    let (endpoint, mut receiver) = collector(Vec::new()).await;
+    let (recorder, env) = start(endpoint, Duration::from_secs(3600));
+    note(&recorder, 7);
+    recorder.close(&*env.clock).await;
+    let mut paths = Vec::new();
+    while let Ok((path, ..)) = receiver.try_recv() {
+        paths.push(path);
+    }
+    assert_eq!(paths, ["/prefix/v1/traces", "/prefix/v1/metrics"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_that_does_not_answer_keeps_no_process() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    let (recorder, env) = start(Endpoint::parse(&url).expect("a URL"), Duration::from_secs(3600));
+    note(&recorder, 7);
+    timeout(Duration::from_secs(30), recorder.close(&*env.clock)).await.expect("it is given up");
+}
