@@ -4,6 +4,7 @@
 //! What always holds: a key that no range owns is an error, never "no rows"; a range that is split or merged
 //! makes requests wait, not fail.
 
+use crate::background::abandon::AbandonedOnDrop;
 use crate::background::maintenance::Maintenance;
 use crate::background::range_work::{Collected, RangeWork};
 use crate::blob_data::choose_emptied::Pace;
@@ -72,10 +73,11 @@ impl Partitions {
                 metrics,
                 life: Life { incarnation, lease },
             };
-            let maintenance = shared.maintenance.clone();
-            // Its threads would go on: a process that stands by tries again.
-            let server = PartitionServer::open(shared).await.inspect_err(|_| maintenance.close());
-            Ok(Partitions { server: server? })
+            // Its threads and ranges would go on: a process that stands by tries again.
+            let abandoned = AbandonedOnDrop::new(&shared.maintenance);
+            let server = PartitionServer::open(shared).await?;
+            abandoned.keep();
+            Ok(Partitions { server })
         })
     }
 

@@ -91,6 +91,8 @@ pub(crate) struct Maintenance {
     compaction_wake: Notify,
     collect_wake: Notify,
     closing: AtomicBool,
+    /// Whether no range takes operations any more.
+    is_abandoned: AtomicBool,
     /// Why flushes fail at present, of those ranges whose do.
     troubles: Mutex<Troubles>,
     flushes: AtomicU64,
@@ -164,7 +166,12 @@ impl Maintenance {
 
     /// Takes care of a range until it is dropped.
     pub(crate) fn add(&self, range: Weak<dyn RangeWork>) {
-        self.ranges.lock().push(range);
+        self.ranges.lock().push(range.clone());
+        if self.is_abandoned.load(Ordering::SeqCst)
+            && let Some(range) = range.upgrade()
+        {
+            range.refuse();
+        }
         self.flush_wake.notify_one();
         self.compaction_wake.notify_one();
     }
@@ -238,6 +245,15 @@ impl Maintenance {
         self.flush_wake.notify_one();
         self.compaction_wake.notify_one();
         self.collect_wake.notify_one();
+    }
+
+    /// The same, and no range takes operations any more, those that are yet to come included.
+    pub(crate) fn abandon(&self) {
+        self.close();
+        // Before the list is read: who comes later sees it.
+        self.is_abandoned.store(true, Ordering::SeqCst);
+        let ranges: Vec<_> = self.ranges.lock().iter().filter_map(Weak::upgrade).collect();
+        ranges.iter().for_each(|range| range.refuse());
     }
 
     fn closing(&self) -> bool {

@@ -38,6 +38,9 @@ pub(crate) trait RangeWork: Send + Sync {
     /// Table and id.
     fn name(&self) -> RangeName;
 
+    /// Takes no further operations; it is kept until those under way have ended.
+    fn refuse(&self);
+
     /// Whether its disk is full.
     fn is_scarce(&self) -> bool;
 

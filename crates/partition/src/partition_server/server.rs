@@ -6,6 +6,7 @@
 use super::map_copy_stream::MapCopy;
 use super::owner::Owner;
 use super::unnamed_range::UnnamedRange;
+use crate::background::abandon::AbandonedOnDrop;
 use crate::blob_data::piece::Piece;
 use crate::decider::{Decider, UnderWay};
 use crate::error::PartitionError;
@@ -257,6 +258,8 @@ impl PartitionServer {
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.shared.maintenance.close();
+        // Whoever does not wait for the end leaves none open.
+        let _abandoned = AbandonedOnDrop::new(&self.shared.maintenance);
         let _no_hand_over = self.next_range_id.lock().await;
         let routes = self.routes.load_full();
         for range in routes.all().filter_map(Owner::serving) {
@@ -270,7 +273,7 @@ impl PartitionServer {
 /// memory.
 impl Drop for PartitionServer {
     fn drop(&mut self) {
-        self.shared.maintenance.close();
+        self.shared.maintenance.abandon();
     }
 }
 

@@ -15,6 +15,10 @@ impl RangeWork for RangePartition {
         self.core.name()
     }
 
+    fn refuse(&self) {
+        self.pipeline.refuse();
+    }
+
     fn is_scarce(&self) -> bool {
         self.core.is_scarce()
     }

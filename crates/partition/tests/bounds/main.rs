@@ -3,6 +3,7 @@
 //! What always holds: what is refused has changed nothing, whatever waits is woken with an outcome, and all
 //! goes on once there is room again.
 
+mod abandoned;
 mod bounds;
 mod full_disk;
 mod refused_appends;

@@ -9,7 +9,7 @@ use crate::range::owned_range::OwnedRange;
 use crate::range::range_stop::RangeStop;
 use crate::settings::Breach;
 use futures_util::future::{Either, select};
-use stamp::{AfterSealedOut, AppendWindow, Change, choose_after_sealed_out};
+use stamp::{AfterSealedOut, AppendStop, Change, choose_after_sealed_out};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,21 +70,32 @@ impl OwnedRange {
         if let Some(extent) = unsealed_again(&self.life, &held).await {
             return Ok(Next::Serve(Arc::new(OwnedRange::new(&self.life, held, Some(extent)))));
         }
-        let surroundings = &self.life.surroundings;
-        let patience = surroundings.clock.sleep(surroundings.settings.give_up_after);
-        let opened = match select(pin!(open(&self.life, held.clone())), patience).await {
-            Either::Left((opened, _)) => opened?,
-            Either::Right((_, opening)) => match self.close_alone(&held) {
-                // The store does not answer for the name at the end of the tail: nobody can seal it now.
-                Some(changes) => {
-                    let alone = Arc::new(OwnedRange::new(&self.life, held, None));
-                    alone.change(&changes).await?;
-                    alone
-                }
-                None => opening.await?,
-            },
+        let opened = match self.open_or_close(&held).await? {
+            Ok(opened) => opened,
+            Err(changes) => {
+                let alone = Arc::new(OwnedRange::new(&self.life, held, None));
+                alone.change(&changes).await?;
+                alone
+            }
         };
         Ok(Next::Serve(opened))
+    }
+
+    /// The range, or, if the store does not answer for the name at the end of a tail, which nobody can seal
+    /// then, the changes that close the tails instead. What is broken off is dropped when this returns.
+    async fn open_or_close(
+        self: &Arc<Self>,
+        held: &stamp::HeldRange,
+    ) -> Result<Result<Arc<OwnedRange>, Vec<Change>>, StampError> {
+        let surroundings = &self.life.surroundings;
+        let patience = surroundings.clock.sleep(surroundings.settings.give_up_after);
+        match select(pin!(open(&self.life, held.clone())), patience).await {
+            Either::Left((opened, _)) => opened.map(Ok),
+            Either::Right((_, opening)) => match self.close_alone(held) {
+                Some(changes) => Ok(Err(changes)),
+                None => opening.await.map(Ok),
+            },
+        }
     }
 
     /// The changes that close this owner's own tails where it has acknowledged; none if anything else is
@@ -93,9 +104,11 @@ impl OwnedRange {
         let logs = self.all_logs();
         let close = |(stream, entry): (stamp::StreamId, &stamp::ExtentEntry)| {
             let log = logs.iter().find(|log| log.stream == stream)?;
-            let state = log.core.state.lock();
-            let window = state.window.as_ref().filter(|window| window.place().extent == entry.name);
-            let length = window.map(AppendWindow::end)?;
+            let mut state = log.core.state.lock();
+            let window = state.window.as_mut().filter(|window| window.place().extent == entry.name)?;
+            // What is answered from now on lies behind the end, and is not acknowledged.
+            window.stop(AppendStop::GivenUp);
+            let length = window.end();
             Some(Change::CloseAlone { stream, extent: entry.name, length })
         };
         held.document().unsealed().map(close).collect()

@@ -47,8 +47,8 @@ impl CommitPipeline {
         }
     }
 
-    /// Refuses further operations and waits for those under way.
-    pub(crate) async fn close(&self) {
+    /// Refuses further operations. The group commit ends when those under way have.
+    pub(crate) fn refuse(&self) {
         {
             let mut serial = self.core.serial.lock();
             if serial.standing == Standing::Open {
@@ -59,6 +59,11 @@ impl CommitPipeline {
         self.core.log.wake.notify_one();
         // Whoever waits for a flush holds a permit, and no flush may come any more.
         self.core.tell_waiting_writers();
+    }
+
+    /// The same, and waits for those under way.
+    pub(crate) async fn close(&self) {
+        self.refuse();
         // All permits are free once every pending operation has its outcome. The semaphore is never closed.
         let _ = self.admission.acquire_many(PENDING_OPERATION_COUNT_MAX as u32).await;
     }

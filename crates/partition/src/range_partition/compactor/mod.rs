@@ -69,8 +69,8 @@ pub(crate) struct Compactor {
     /// Compactions, by their ends, that give a full disk less back than was thought, until it is not full; a
     /// bounded number.
     not_worth_it: Mutex<Vec<(u64, u64)>>,
-    /// The newest checkpoint of the compaction that failed last because something did not read.
-    failed_compaction: Mutex<Option<u64>>,
+    /// The ends of the compaction that failed last because something did not read.
+    failed_compaction: Mutex<Option<(u64, u64)>>,
     /// The ends of the idle compaction that failed last.
     pub(crate) failed_when_idle: Mutex<Option<(u64, u64)>>,
     /// Which checkpoints' deletions were applied to which older ones, since the start.
@@ -104,8 +104,16 @@ impl Interlude for NewerFirst<'_> {
             }
             while let Some(newer) = self.compactor.choose_newer(self.than, self.size_bytes).await {
                 let first = self.compactor.newer_than(&newer, self.give_up, self.compactions);
-                self.compactor.compact_run(newer, First::Interlude(&first), u64::MAX).await?;
-                self.compactions.fetch_add(1, Ordering::Relaxed);
+                let ends = ends_of(&newer);
+                match self.compactor.compact_run(newer, First::Interlude(&first), u64::MAX).await {
+                    Ok(()) => self.compactions.fetch_add(1, Ordering::Relaxed),
+                    // What does not read holds up those that do: it has its turn after them, and says so then.
+                    Err(Unwritten::Failed(PartitionError::Storage(_))) => {
+                        self.compactor.note_failed(ends);
+                        return Ok(());
+                    }
+                    Err(error) => return Err(error.into()),
+                };
             }
             Ok(())
         })
@@ -177,22 +185,18 @@ impl Compactor {
             choose_compaction(&counts_of(&tree.checkpoints), self.rows_mostly(), count_min).is_some();
         let mut bytes_max = u64::MAX;
         // What does not read must not keep those from being merged that come after it, or they would become
-        // more and more; and these must not be tried with it again and again.
-        let newer = self.newer_than_failed(&tree.checkpoints).unwrap_or(0);
-        let chosen = match self.choose_with_room(&tree.checkpoints[..newer], u64::MAX).await {
-            Some(run) => Some(run),
-            None => {
-                let run = self.choose_with_room(&tree.checkpoints[newer..], u64::MAX).await;
-                run.map(|run| run.start + newer..run.end + newer)
-            }
-        };
-        let chosen = match chosen {
-            Some(run) => Some(run),
-            None => self
-                .choose_for_tombstones(&tree.checkpoints[newer..])
-                .await
-                .map(|run| run.start + newer..run.end + newer),
-        };
+        // more and more, nor those before it; and these must not be tried with it again and again.
+        let failed = self.failed_places(&tree.checkpoints);
+        let (newer, older) = failed.as_ref().map_or((0, 0), |failed| (failed.start, failed.end));
+        let mut chosen = self.choose_with_room(&tree.checkpoints[..newer], u64::MAX).await;
+        if chosen.is_none() {
+            let run = self.choose_with_room(&tree.checkpoints[older..], u64::MAX).await;
+            chosen = run.map(|run| run.start + older..run.end + older);
+        }
+        if chosen.is_none() {
+            let run = self.choose_for_tombstones(&tree.checkpoints[older..]).await;
+            chosen = run.map(|run| run.start + older..run.end + older);
+        }
         let run = match chosen {
             Some(run) => run,
             // The dead rows of one checkpoint may go where there is no room for what a merge of several might
@@ -209,10 +213,16 @@ impl Compactor {
                         run
                     }
                     (rewrite, None) => {
-                        return match self.reclaim(&tree, give_up).await? {
-                            0 if is_due || rewrite.is_some() => Err(PartitionError::DiskFull),
-                            count => Ok(count),
-                        };
+                        let reclaimed_count = self.reclaim(&tree, give_up).await?;
+                        let again = self.choose_with_room(&tree.checkpoints[newer..], u64::MAX).await;
+                        match again.filter(|_| reclaimed_count == 0 && failed.is_some()) {
+                            // Nothing else is left to do; it may read again.
+                            Some(run) => run.start + newer..run.end + newer,
+                            None if reclaimed_count == 0 && (is_due || rewrite.is_some()) => {
+                                return Err(PartitionError::DiskFull);
+                            }
+                            None => return Ok(reclaimed_count),
+                        }
                     }
                 }
             }
@@ -228,37 +238,42 @@ impl Compactor {
         self.compacting_bytes.store(0, Ordering::Relaxed);
         match &outcome {
             Err(Unwritten::TooManyBytes) => self.note_not_worth_it(ends),
-            Err(Unwritten::Failed(PartitionError::Storage(_))) => {
-                *self.failed_compaction.lock() = Some(ends.0)
-            }
+            Err(Unwritten::Failed(PartitionError::Storage(_))) => self.note_failed(ends),
             Err(Unwritten::Failed(_)) | Ok(()) => {}
         }
         outcome?;
         Ok(merges.into_inner())
     }
 
-    /// How many of the checkpoints are newer than those of the merge that failed last because something did
-    /// not read. `None`: none did, or they were merged since.
-    fn newer_than_failed(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<usize> {
+    /// Where the checkpoints are of the merge that failed last because something did not read, among all
+    /// there are. `None`: none did, or they were merged since.
+    fn failed_places(&self, checkpoints: &[Arc<TreeCheckpoint>]) -> Option<Range<usize>> {
         let mut failed = self.failed_compaction.lock();
-        let newest = (*failed)?;
-        let end = checkpoints.iter().position(|checkpoint| checkpoint.reference.number == newest);
-        if end.is_none() {
+        let (newest, oldest) = (*failed)?;
+        let place = |number| checkpoints.iter().position(|checkpoint| checkpoint.reference.number == number);
+        let places = place(newest).zip(place(oldest)).map(|(start, last)| start..last + 1);
+        if places.is_none() {
             *failed = None;
         }
-        end
+        places
+    }
+
+    /// The merge of the checkpoints with these at its ends failed because something did not read.
+    fn note_failed(&self, ends: (u64, u64)) {
+        *self.failed_compaction.lock() = Some(ends);
     }
 
     /// Whether checkpoints wait for a merge that fails because something does not read.
     pub(crate) fn has_failed_compaction(&self) -> bool {
-        self.newer_than_failed(&self.core.tree().checkpoints).is_some()
+        self.failed_places(&self.core.tree().checkpoints).is_some()
     }
 
     /// How many checkpoints there are if some of them are to be merged, or are being merged; else 0.
     pub(crate) fn checkpoints_to_compact(&self) -> usize {
         let tree = self.core.tree.load();
         // One that can't be done holds up no merge of other ranges.
-        let end = self.newer_than_failed(&tree.checkpoints).unwrap_or(tree.checkpoints.len());
+        let failed = self.failed_places(&tree.checkpoints);
+        let end = failed.map_or(tree.checkpoints.len(), |failed| failed.start);
         let (counts, count_min) =
             (counts_of(&tree.checkpoints[..end]), self.core.shared.settings.compaction_count_min);
         let run = choose_compaction(&counts, self.rows_mostly(), count_min);
@@ -276,6 +291,8 @@ impl Compactor {
     async fn choose_newer(&self, number: u64, size_bytes: u64) -> Option<Vec<Arc<TreeCheckpoint>>> {
         let tree = self.core.tree();
         let end = tree.checkpoints.iter().position(|checkpoint| checkpoint.reference.number == number)?;
+        // Once it has failed it is not tried again in between.
+        let end = self.failed_places(&tree.checkpoints).map_or(end, |failed| failed.start.min(end));
         let newer = &tree.checkpoints[..end];
         Some(newer[self.choose_with_room(newer, size_bytes_before(size_bytes)).await?].to_vec())
     }
