@@ -24,6 +24,8 @@ use std::time::Instant;
 const DIRECT_ROWS: usize = 200;
 const READER_COUNT: usize = 4;
 const UPLOADER_COUNT: usize = 4;
+/// Each message of the queue that stands is a request of its own, and a store answers many at once.
+const FILLER_COUNT: usize = 32;
 const PRODUCER_COUNT: usize = 2;
 const CONSUMER_COUNT: usize = 4;
 /// One row of so many is not there at first, and inserted under load.
@@ -144,6 +146,8 @@ impl Load {
             for number in 0..UPLOADER_COUNT {
                 let mut router = Router::new(Service::Blob, &addresses.blobs, 0);
                 scope.spawn(move || blobs.load(&mut router, shared));
+            }
+            for number in 0..FILLER_COUNT {
                 let mut router = Router::new(Service::Queue, &addresses.queues, number);
                 scope.spawn(move || standing.load(&mut router, plan.messages.max(COUNT_MIN), shared));
             }
