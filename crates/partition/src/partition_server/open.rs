@@ -23,13 +23,16 @@ use crate::map::partition_map::{ChangeMap, MapEntry};
 use crate::map::routes::Routes;
 use crate::operation::{OBJECT_TABLES, ObjectTable};
 use crate::range_partition::{self, LoadError, RangeOwners, RangePartition, RangeStreams, ReadRange, Shared};
+use ::stream::{StreamError, StreamName};
 use arc_swap::ArcSwap;
+use futures_util::{FutureExt, StreamExt, stream};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use stream::{StreamError, StreamName};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
+/// Ranges that are read side by side: each has up to 32 MiB of log under way.
+const READ_AT_ONCE_MAX: usize = 4;
 /// Ranges whose owner one change of the map names.
 const NAMED_COUNT_MAX: usize = 256;
 
@@ -55,13 +58,7 @@ impl PartitionServer {
         });
         entries.extend(server.add_new_tables(&entries).await?);
         check_cover(&entries)?;
-        let mut found = Vec::with_capacity(entries.len());
-        let metrics = &server.shared.metrics;
-        metrics.start_ranges.set(entries.len() as u64);
-        for entry in &entries {
-            found.push(server.read_range(entry).await?);
-            metrics.start_ranges_read.set(found.len() as u64);
-        }
+        let found = server.read_ranges(&entries).await?;
         let highest_id = server.remove_leftovers(&entries, &found, is_first_hand).await?;
         let owners = server.name_owners(&entries, &found).await?;
         for ((entry, found), owners) in entries.into_iter().zip(found).zip(owners) {
@@ -94,10 +91,34 @@ impl PartitionServer {
         Ok(added)
     }
 
+    /// Reads the ranges that the map names, some side by side, each on a worker: their logs keep processors
+    /// busy, and an object store takes milliseconds for each of many reads.
+    async fn read_ranges(&self, entries: &[MapEntry]) -> Result<Vec<FoundRange>, PartitionError> {
+        let metrics = &self.shared.metrics;
+        metrics.start_ranges.set(entries.len() as u64);
+        let reads: Vec<_> = entries.iter().map(|entry| self.read_range(entry.clone()).boxed()).collect();
+        let mut reading = stream::iter(reads).buffered(READ_AT_ONCE_MAX);
+        let mut found = Vec::with_capacity(entries.len());
+        while let Some(read) = reading.next().await {
+            found.push(read?);
+            metrics.start_ranges_read.set(found.len() as u64);
+        }
+        Ok(found)
+    }
+
     /// Reads what there is of a range that the map names; damage is an outcome, other failures end the start.
-    async fn read_range(&self, entry: &MapEntry) -> Result<FoundRange, PartitionError> {
-        let names = RangeStreams::new(entry.table, entry.id);
-        match range_partition::read(&self.shared, names, &entry.range).await.map_err(LoadError::from) {
+    async fn read_range(&self, entry: MapEntry) -> Result<FoundRange, PartitionError> {
+        let (reply, outcome) = oneshot::channel();
+        let shared = self.shared.clone();
+        let task = async move {
+            let names = RangeStreams::new(entry.table, entry.id);
+            let read = range_partition::read(&shared, names, &entry.range).await.map_err(LoadError::from);
+            // Nobody waits for it if another one ended the start.
+            let _ = reply.send(read);
+        };
+        self.shared.spawner.spawn("read-range", Box::pin(task));
+        let broke_off = || PartitionError::Unavailable("the load of a range broke off".to_owned());
+        match outcome.await.map_err(|_| broke_off())? {
             Ok(read) => Ok(FoundRange::Whole(Box::new(read))),
             Err(LoadError::Damaged(error)) => Ok(FoundRange::Damaged(error)),
             Err(LoadError::Failed(error)) => Err(error),
