@@ -58,6 +58,7 @@ impl PartitionServer {
         let mut found = Vec::with_capacity(entries.len());
         let metrics = &server.shared.metrics;
         metrics.start_ranges.set(entries.len() as u64);
+        metrics.start_ranges_read.set(0);
         for entry in &entries {
             found.push(server.read_range(entry).await?);
             metrics.start_ranges_read.set(found.len() as u64);

@@ -7,6 +7,7 @@ use crate::error::{AppendError, StampError};
 use crate::extents::log_handle::Log;
 use crate::layer::extent_ids::ExtentIds;
 use crate::layer::part_starts::PartStarts;
+use crate::layer::replay_progress::ReplayProgress;
 use crate::range::owned_range::OwnedRange;
 use parking_lot::Mutex;
 use stamp::{ExtentName, RangeDocument, StreamId};
@@ -22,6 +23,7 @@ pub(super) struct Held {
     pub(super) range: Arc<OwnedRange>,
     pub(super) ids: ExtentIds,
     pub(super) starts: PartStarts,
+    pub(super) replay_progress: Arc<ReplayProgress>,
     listing: Mutex<Arc<Listing>>,
 }
 
@@ -64,7 +66,7 @@ impl Held {
     /// Of a range whose document was learnt.
     pub(super) fn new(range: Arc<OwnedRange>, ids: ExtentIds) -> Self {
         let listing = Mutex::new(Arc::new(Listing::new(range.document())));
-        Held { range, ids, starts: PartStarts::default(), listing }
+        Held { range, ids, starts: PartStarts::default(), replay_progress: Arc::default(), listing }
     }
 
     /// The document that is committed.

@@ -48,7 +48,7 @@ impl Life {
         let incarnation = surroundings.draw_incarnation();
         let settings = &surroundings.settings;
         let life = StampLife { stamp: settings.stamp, generation: entry.generation };
-        let granted = surroundings.try_once(surroundings.keys.grant(settings.ttl)).await;
+        let granted = surroundings.try_key(surroundings.keys.grant(settings.ttl)).await;
         let granted = granted.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
         let store_lease = granted.map_err(|error| StampError::store("lease", error))?;
         let joined = Arc::new(Life {
@@ -138,7 +138,7 @@ impl Life {
         self.end();
         // Without an answer it ends by itself.
         let revoked = self.surroundings.keys.revoke(self.store_lease);
-        drop(self.surroundings.try_once(revoked).await);
+        drop(self.surroundings.try_key(revoked).await);
     }
 
     /// A name that this incarnation has not made before.

@@ -17,7 +17,7 @@ use stamp::{Key, Revision};
 pub async fn forget_former_values(life: &Life, revision: Option<Revision>) -> Result<Revision, StampError> {
     let now = life.metadata.read(&[Key::Collection]).await?.revision;
     if let Some(revision) = revision {
-        let compacted = life.surroundings.try_once(life.surroundings.keys.compact(revision)).await;
+        let compacted = life.surroundings.try_key(life.surroundings.keys.compact(revision)).await;
         let compacted = compacted.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
         compacted.map_err(|error| StampError::store("a compaction of the metadata store", error))?;
     }

@@ -104,7 +104,7 @@ impl Metadata {
 
     async fn send(&self, keyed: KeyTransaction) -> TransactionAnswer {
         let before = *self.known.lock();
-        let answer = self.surroundings.try_once(self.surroundings.keys.commit(&keyed)).await;
+        let answer = self.surroundings.try_key(self.surroundings.keys.commit(&keyed)).await;
         match answer {
             Some(KeyAnswer::Committed(state)) if !self.note(before, state) => {
                 TransactionAnswer::Committed(state.revision)
@@ -144,7 +144,7 @@ impl Metadata {
 
     async fn snapshot(&self, what: &str, selections: &[Selection]) -> Result<Snapshot, StampError> {
         let before = *self.known.lock();
-        let answer = self.surroundings.try_once(self.surroundings.keys.read(selections)).await;
+        let answer = self.surroundings.try_key(self.surroundings.keys.read(selections)).await;
         let answer = answer.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
         let snapshot = answer.map_err(|error| StampError::store(what, error))?;
         if self.note(before, snapshot.state) {
@@ -208,7 +208,7 @@ impl Metadata {
 pub(crate) async fn read_life(surroundings: &Surroundings) -> Result<Option<LifeEntry>, StampError> {
     let stamp = surroundings.settings.stamp;
     let selections = [Selection::Key(life_key(stamp))];
-    let answer = surroundings.try_once(surroundings.keys.read(&selections)).await;
+    let answer = surroundings.try_key(surroundings.keys.read(&selections)).await;
     let answer = answer.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
     let snapshot = answer.map_err(|error| StampError::store("the life of the stamp", error))?;
     let entry = snapshot.entries.first().map(|entry| decode_life(&entry.value, stamp));

@@ -219,7 +219,7 @@ impl OwnedRange {
         };
         if is_created {
             // What stays holds a few bytes, and nobody looks at it.
-            drop(surroundings.try_once(surroundings.objects.delete(&name)).await);
+            drop(surroundings.try_object(surroundings.objects.delete(&name)).await);
         }
         is_created
     }
