@@ -133,6 +133,7 @@ impl Held {
 pub(super) fn of_change(error: StampError) -> StreamError {
     match error {
         StampError::Stored(error) => StreamError::Corrupt(error.to_string()),
+        StampError::Full(..) => StreamError::DiskFull,
         StampError::Change(_) | StampError::Setup(_) => StreamError::Unavailable(error.to_string()),
         other => StreamError::OutcomeUnknown(other.to_string()),
     }
@@ -150,6 +151,7 @@ pub(crate) fn of_stamp(error: StampError) -> StreamError {
 pub(super) fn of_append(error: AppendError) -> StreamError {
     match error.may_be_there {
         true => StreamError::OutcomeUnknown(error.to_string()),
+        false if error.is_full => StreamError::DiskFull,
         false => StreamError::Unavailable(error.to_string()),
     }
 }

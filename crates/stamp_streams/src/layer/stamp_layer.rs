@@ -98,6 +98,10 @@ impl StreamLayer for StampLayer {
         }
     }
 
+    fn missing_list_bytes(&self) -> u64 {
+        self.0.range.missing_document_bytes()
+    }
+
     fn spawn_appending(&self, name: &'static str, task: BoxFuture<'static, ()>) {
         self.0.range.spawn(name, task);
     }

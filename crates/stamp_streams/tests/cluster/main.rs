@@ -17,6 +17,7 @@ mod bad_input;
 mod checks;
 mod clients;
 mod faults;
+mod full_document;
 mod held_range;
 mod histories;
 mod host;

@@ -33,10 +33,10 @@ const CACHE: CacheBounds = CacheBounds { size_bytes_max: 512 << 20, blocks_max: 
 /// Lives of processes in one history.
 const LIVES: u64 = 5;
 
-struct Put {
-    table: ObjectTable,
-    key: RowKey,
-    value: Option<Bytes>,
+pub(crate) struct Put {
+    pub(crate) table: ObjectTable,
+    pub(crate) key: RowKey,
+    pub(crate) value: Option<Bytes>,
 }
 
 impl Operation for Put {
@@ -100,11 +100,11 @@ impl partition::LoopSign for WatchedLoop {
 }
 
 /// A process that serves.
-struct Server {
-    gate: Arc<Gate>,
-    life: Arc<Life>,
-    range: Arc<OwnedRange>,
-    partitions: Arc<Partitions>,
+pub(crate) struct Server {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) life: Arc<Life>,
+    pub(crate) range: Arc<OwnedRange>,
+    pub(crate) partitions: Arc<Partitions>,
     cache: Arc<BlockCache>,
 }
 
@@ -120,7 +120,7 @@ fn key(at: u64) -> RowKey {
     RowKey::new("acct", 1, &format!("p{}", at % 5), &format!("r{:04}", at % 300))
 }
 
-fn value(tag: u64, size: usize) -> Bytes {
+pub(crate) fn value(tag: u64, size: usize) -> Bytes {
     let mut state = tag;
     let mut out = Vec::with_capacity(size + 8);
     while out.len() < size {
@@ -132,7 +132,7 @@ fn value(tag: u64, size: usize) -> Bytes {
 
 /// Joins, takes the stamp's first range as soon as it may, and opens partitions over it; again, if its lease
 /// ends meanwhile.
-async fn serve(world: &Arc<World>, disk: &Arc<MemoryDisk>, seed: u64) -> Server {
+pub(crate) async fn serve(world: &Arc<World>, disk: &Arc<MemoryDisk>, seed: u64) -> Server {
     loop {
         match try_to_serve(world, disk).await {
             Ok(server) => return server,
