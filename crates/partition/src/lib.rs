@@ -44,7 +44,7 @@ pub use heat::window::{
     HEAT_WINDOW_MAX, HeatColumn, HeatQuery, HeatReport, HeatRow, PartitionHeat, RangeHeatReport,
 };
 pub use key::{KeyRange, RowKey, RowKeyParts, Span};
-pub use lease::{EndlessLease, Lease, LoopSign};
+pub use lease::{EndlessLease, Lease};
 pub use memory::memory_budget::MemoryStatistics;
 pub use operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan,

@@ -10,10 +10,10 @@ use crate::stamp::process::Process;
 use crate::stamp::served_accounts::ServedAccounts;
 use crate::stamp::stand_by::Held;
 use crate::stamp::upkeep::{keep_backing_up, keep_compacting, keep_sweeping};
-use base::{BoxFuture, Environment};
+use base::{BoxFuture, Environment, LoopSign};
 use futures_util::future::{Either, join3, select};
 use partition::{Lease, ObjectTable, Partitions};
-use stamp_streams::{LoopSign, OwnedRange, RangeStop, StampLayer, Surroundings};
+use stamp_streams::{OwnedRange, RangeStop, StampLayer, Surroundings};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,25 +35,8 @@ impl Lease for RangeLease {
         self.0.admits_reads()
     }
 
-    fn watch_loop(&self, name: &str) -> Option<Box<dyn partition::LoopSign>> {
-        Some(Box::new(WatchedLoop(self.0.watch_loop(name))))
-    }
-}
-
-/// A loop of the range, for the process's beats.
-struct WatchedLoop(LoopSign);
-
-impl partition::LoopSign for WatchedLoop {
-    fn turned(&self) {
-        self.0.turned();
-    }
-
-    fn asked(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.asked())
-    }
-
-    fn end(self: Box<Self>) {
-        self.0.end();
+    fn watch_loop(&self, name: &str) -> Option<Box<dyn LoopSign>> {
+        Some(Box::new(self.0.watch_loop(name)))
     }
 }
 

@@ -11,15 +11,15 @@ use crate::network::Weather;
 use crate::world::World;
 use base::codec::Decoder;
 use base::memory_disk::MemoryDisk;
-use base::{BoxFuture, Disk, Environment, Metrics, OpenMode};
+use base::{Disk, Environment, LoopSign, Metrics, OpenMode};
 use bytes::Bytes;
 use partition::{
     Decision, KeyRange, Lease, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read,
     RowChange, RowKey, RowRef, RowVersion, Rows, Scan, Visit, put_pieces, take_pieces,
 };
 use stamp_streams::{
-    BlockCache, CacheBounds, Life, LoopSign, OwnedRange, RangeWatch, StampLayer, StampSettings, Surroundings,
-    Sweeper, Taken, back_up_all,
+    BlockCache, CacheBounds, Life, OwnedRange, RangeWatch, StampLayer, StampSettings, Surroundings, Sweeper,
+    Taken, back_up_all,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -77,25 +77,8 @@ impl Lease for RangeLease {
         self.0.admits_reads()
     }
 
-    fn watch_loop(&self, name: &str) -> Option<Box<dyn partition::LoopSign>> {
-        Some(Box::new(WatchedLoop(self.0.watch_loop(name))))
-    }
-}
-
-/// A loop of the range, for the process's beats.
-struct WatchedLoop(LoopSign);
-
-impl partition::LoopSign for WatchedLoop {
-    fn turned(&self) {
-        self.0.turned();
-    }
-
-    fn asked(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.asked())
-    }
-
-    fn end(self: Box<Self>) {
-        self.0.end();
+    fn watch_loop(&self, name: &str) -> Option<Box<dyn LoopSign>> {
+        Some(Box::new(self.0.watch_loop(name)))
     }
 }
 
