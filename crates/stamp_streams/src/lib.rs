@@ -80,7 +80,7 @@ pub use snapshot::parts::SnapshotParts;
 pub use snapshot::snapshot_layer::SnapshotLayer;
 pub use snapshot::stamp_snapshot::{SnapshotExtent, SnapshotProcess, SnapshotRange, StampSnapshot};
 pub use stores::key_values::{
-    KeyAnswer, KeyCompare, KeyEntry, KeyTransaction, KeyValues, Selection, Snapshot, StoreLease,
+    KeyAnswer, KeyCompare, KeyEntry, KeyTransaction, KeyValues, ReadPage, Selection, Snapshot, StoreLease,
     StoreState,
 };
 pub use stores::object_store::{LIST_PAGE_NAMES_MAX, ListPage, ObjectStore};

@@ -96,6 +96,11 @@ impl Life {
         self.restores
     }
 
+    /// The newest revision of the metadata store that an answer to this life has had; 0: there was none.
+    pub fn known_revision(&self) -> Revision {
+        self.metadata.known_revision()
+    }
+
     /// Whether the process may admit and acknowledge now.
     pub fn holds(&self) -> bool {
         let holds = self.lease.lock().holds(self.surroundings.instants()) && !self.metadata.is_other_store();

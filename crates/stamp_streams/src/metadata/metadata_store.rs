@@ -10,7 +10,7 @@ use crate::metadata::wire::{
 };
 use crate::settings::Breach;
 use crate::stores::key_values::{
-    KeyAnswer, KeyCompare, KeyTransaction, Selection, Snapshot, StoreLease, StoreState,
+    KeyAnswer, KeyCompare, KeyTransaction, PagedRead, Selection, Snapshot, StoreLease, StoreState,
 };
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
@@ -68,6 +68,11 @@ impl Metadata {
     /// Whether another store has answered, or an older state of this one.
     pub(crate) fn is_other_store(&self) -> bool {
         self.known.lock().is_other
+    }
+
+    /// The newest revision that an answer has had.
+    pub(crate) fn known_revision(&self) -> Revision {
+        self.known.lock().revision
     }
 
     fn note(&self, before: Known, state: StoreState) -> bool {
@@ -144,9 +149,16 @@ impl Metadata {
 
     async fn snapshot(&self, what: &str, selections: &[Selection]) -> Result<Snapshot, StampError> {
         let before = *self.known.lock();
-        let answer = self.surroundings.try_key(self.surroundings.keys.read(selections)).await;
-        let answer = answer.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
-        let snapshot = answer.map_err(|error| StampError::store(what, error))?;
+        let mut read = PagedRead::new(selections);
+        // Each page has the time of a try: lists are as long as what was dropped is much.
+        while let Some((selections, at)) = read.next_page() {
+            let page = self.surroundings.keys.read_page(&selections, at);
+            let answer = self.surroundings.try_key(page).await;
+            let answer = answer.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
+            let added = answer.and_then(|page| read.add(page));
+            added.map_err(|error| StampError::store(what, error))?;
+        }
+        let snapshot = read.into_snapshot();
         if self.note(before, snapshot.state) {
             return Err(StampError::LeaseEnded);
         }

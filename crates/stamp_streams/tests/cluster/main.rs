@@ -33,4 +33,5 @@ mod partitions;
 mod record;
 mod server;
 mod snapshot;
+mod sweeps;
 mod world;
