@@ -136,8 +136,8 @@ fn put_former_names(text: &mut String, path: &Path, names: &FormerNames) {
     }
 }
 
-/// What is found in a folder or a stamp, with the names of containers and what a repair would do, if they were
-/// looked for.
+/// What is found in a folder or a stamp, with the names of containers and what a repair would do, if they
+/// were looked for.
 pub(crate) fn text(
     path: &str,
     found: &FolderCheck,

@@ -277,8 +277,8 @@ impl Streams {
 /// The disk's space, which only a data folder has: a stamp's store always has room, and says by each append
 /// that it has not. Room for the lists of streams, which a stamp has bounded, counts as space.
 impl Streams {
-    /// Whether the disk, or what has a stamp's lists, is full or nearly so: until there is space again, the caller should request only
-    /// what reclaims space.
+    /// Whether the disk, or what has a stamp's lists, is full or nearly so: until there is space again, the
+    /// caller should request only what reclaims space.
     pub fn is_scarce(&self) -> bool {
         match &self.layer {
             Layer::Local(streams) => streams.is_scarce(),

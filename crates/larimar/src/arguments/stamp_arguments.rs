@@ -60,8 +60,8 @@ pub(crate) struct StampArguments {
 /// What a server of a stamp is set to beside what commands take.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StampServerArguments {
-    /// Bytes of changes that may be in a stamp's logs and in no checkpoint, all ranges together: whoever takes
-    /// the stamp reads them. Checkpoints are begun at half of it, writers wait at the whole
+    /// Bytes of changes that may be in a stamp's logs and in no checkpoint, all ranges together: whoever
+    /// takes the stamp reads them. Checkpoints are begun at half of it, writers wait at the whole
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = parse_replay_max)]
     pub(crate) stamp_replay_max: u64,
 

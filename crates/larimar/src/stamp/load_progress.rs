@@ -1,8 +1,8 @@
 //! How far the loading of a stamp that was taken is: what of its logs is read, and what remains, for answers,
 //! `/ready` and the log.
 //!
-//! Ranges are loaded one after the other, and how much log one has is known once its metadata is read: so what
-//! remains is in bytes for those that were begun, and in ranges for the others.
+//! Ranges are loaded one after the other, and how much log one has is known once its metadata is read: so
+//! what remains is in bytes for those that were begun, and in ranges for the others.
 
 use crate::output::progress::time_text;
 use crate::stamp::stand_by::Waiting;

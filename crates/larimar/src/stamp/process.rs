@@ -27,7 +27,7 @@ pub(crate) struct Process<'a> {
     pub(crate) stop: watch::Receiver<bool>,
 }
 
-/// How long those that are told that nothing is served have once something else is done.
+/// How long requests that get such an answer have once something else is done.
 const STAND_BY_DRAIN_FOR: Duration = Duration::from_millis(100);
 
 impl Process<'_> {

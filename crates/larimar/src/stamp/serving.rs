@@ -28,7 +28,7 @@ const CLOSE_FOR: Duration = Duration::from_secs(5);
 /// little to replay.
 const FLUSH_FOR: Duration = Duration::from_secs(10);
 
-/// What clients are told that come while requests under way are finished.
+/// The answer to clients that come while requests under way are finished.
 const STOPPING: &str = "This process is being stopped: another one of the stamp serves soon.";
 
 /// The lease of a range: it may answer while it is held.
@@ -172,7 +172,8 @@ pub(super) async fn serve_range(
                 if let Some(serving) = serving {
                     serving.await;
                 }
-                // A store that does not answer must not keep the stamp here: whoever takes it seals what is open.
+                // A store that does not answer must not keep the stamp here: whoever takes it seals what is
+                // open.
                 let _ = select(pin!(partitions.close()), env.clock.sleep(CLOSE_FOR)).await;
                 give_up(&held).await;
             };

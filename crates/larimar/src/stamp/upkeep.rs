@@ -79,8 +79,8 @@ pub(super) async fn keep_sweeping(life: Arc<Life>, range: Arc<OwnedRange>, clock
     }
 }
 
-/// Has etcd forget former values until the range is not served any more: at first at once, because a stamp may
-/// change hands more often than that is done.
+/// Has etcd forget former values until the range is not served any more: at first at once, because a stamp
+/// may change hands more often than that is done.
 pub(super) async fn keep_compacting(
     life: Arc<Life>,
     range: Arc<OwnedRange>,

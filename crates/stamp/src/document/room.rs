@@ -7,9 +7,9 @@
 //!                                                                       deletions
 //! ```
 //!
-//! A document that is full must become smaller again: what makes it smaller (a flush that lets a log's extents
-//! go, a compaction, a deletion) makes it larger first. So users' writes end before the bound, where a reserve
-//! for such work begins; the layers above refuse them as on a full disk.
+//! A document that is full must become smaller again: what makes it smaller (a flush that lets a log's
+//! extents go, a compaction, a deletion) makes it larger first. So users' writes end before the bound, where
+//! a reserve for such work begins; the layers above refuse them as on a full disk.
 
 use crate::document::change::Change;
 use crate::document::codec::DOCUMENT_SIZE_BYTES_MAX;

@@ -48,8 +48,8 @@ impl AgeClock {
         now.saturating_sub(self.since) * life.surroundings.settings.age_factor
     }
 
-    /// Stores that it is `now`, when `revision` was there; none if another has moved it, or the outcome is not
-    /// known.
+    /// Stores that it is `now`, when `revision` was there; none if another has moved it, or the outcome is
+    /// not known.
     pub(super) async fn moved(self, life: &Life, revision: Revision, now: Duration) -> Option<Self> {
         let surroundings = &life.surroundings;
         let ages = self.ages.later(self.passed(life, now), revision);

@@ -1,5 +1,5 @@
-//! How long ago extents were dropped, as it is stored: a clock that runs while a stamp is swept, and revisions
-//! that were there when it had some reading. Pure.
+//! How long ago extents were dropped, as it is stored: a clock that runs while a stamp is swept, and
+//! revisions that were there when it had some reading. Pure.
 //!
 //! ```text
 //! <generation, 32 hex>/ages     in the metadata store

@@ -1,8 +1,8 @@
 //! Sweeps: the store is listed, then all documents are read at one revision, then what `stamp::choose_sweep`
 //! chooses is done.
 //!
-//! How long ago an extent was dropped is counted by the sweeper's own clock, from when it first saw the key, or
-//! by the stored clock of all sweepers (`ages.rs`), whichever says more: never longer than it is.
+//! How long ago an extent was dropped is counted by the sweeper's own clock, from when it first saw the key,
+//! or by the stored clock of all sweepers (`ages.rs`), whichever says more: never longer than it is.
 //!
 //! What always holds: nothing but a sweep deletes; a sweep that is cut off anywhere has done no harm.
 

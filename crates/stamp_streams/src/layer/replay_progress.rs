@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of the replays that were begun, added up. Those of streams whose replay has not begun are in neither.
+/// Bytes of the replays that were begun, added up. Those of streams whose replay has not begun are in
+/// neither.
 #[derive(Debug, Default)]
 pub struct ReplayProgress {
     begun_bytes: AtomicU64,

@@ -19,8 +19,8 @@ impl OwnedRange {
     ///
     /// # Errors
     ///
-    /// [`StampError::Change`] if they do not fit the document, [`StampError::Full`] if it has no room for them:
-    /// it is as it was. [`StampError::LeaseEnded`]
+    /// [`StampError::Change`] if they do not fit the document, [`StampError::Full`] if it has no room for
+    /// them: it is as it was. [`StampError::LeaseEnded`]
     /// and [`StampError::NotMine`] leave it open whether they were made.
     pub async fn change(&self, changes: &[Change]) -> Result<Arc<RangeDocument>, StampError> {
         let mut held = self.held.lock().await;

@@ -102,8 +102,8 @@ impl OwnedRange {
         *self.document.lock() = document.clone();
     }
 
-    /// By how many bytes the document is in its reserve: until it is out of it, the caller should request only
-    /// what makes it smaller. Cheap.
+    /// By how many bytes the document is in its reserve: until it is out of it, the caller should request
+    /// only what makes it smaller. Cheap.
     pub fn missing_document_bytes(&self) -> u64 {
         missing_document_bytes(self.document_size_bytes.load(Ordering::Relaxed) as usize) as u64
     }
