@@ -73,7 +73,9 @@ fn check(path: &Path, is_quiet: bool) -> Result<ExitCode, CheckError> {
     });
     bar.clear();
     let (found, names, remedy) = outcome.map_err(CheckError::Runtime)??;
-    let mut text = text(&path.display().to_string(), &found, remedy.as_ref());
+    let names_of_damage = remedy.as_ref().map(|remedy| &remedy.names);
+    let plan = remedy.as_ref().map(|remedy| &remedy.plan);
+    let mut text = text(&path.display().to_string(), &found, names_of_damage, plan);
     put_former_names(&mut text, path, &names);
     // A closed standard output changes nothing about the exit code.
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -107,7 +109,7 @@ async fn remedy(env: &Environment, path: &Path, found: &FolderCheck, progress: &
 }
 
 /// What is known of damage besides where it is.
-pub(crate) struct Remedy {
+struct Remedy {
     /// What a repair would do, or why nobody knows.
     plan: Result<Plan, String>,
     names: ContainerNames,
@@ -134,8 +136,14 @@ fn put_former_names(text: &mut String, path: &Path, names: &FormerNames) {
     }
 }
 
-/// What is found in a folder or a stamp.
-pub(crate) fn text(path: &str, found: &FolderCheck, remedy: Option<&Remedy>) -> String {
+/// What is found in a folder or a stamp, with the names of containers and what a repair would do, if they
+/// were looked for.
+pub(crate) fn text(
+    path: &str,
+    found: &FolderCheck,
+    names: Option<&ContainerNames>,
+    plan: Option<&Result<Plan, String>>,
+) -> String {
     if found.is_fresh {
         return format!("{path}: nothing was ever stored here\n");
     }
@@ -145,8 +153,8 @@ pub(crate) fn text(path: &str, found: &FolderCheck, remedy: Option<&Remedy>) -> 
             "{}\n  problem: {}\n  meaning: {}\n",
             damage.place, damage.problem, damage.meaning
         ));
-        if let (Some(remedy), Some((table, keys))) = (remedy, &damage.rows) {
-            text.push_str(&format!("  rows: {}\n", remedy.names.of_range(*table, keys)));
+        if let (Some(names), Some((table, keys))) = (names, &damage.rows) {
+            text.push_str(&format!("  rows: {}\n", names.of_range(*table, keys)));
         }
     }
     let verdict = match found.damages.len() {
@@ -180,8 +188,8 @@ pub(crate) fn text(path: &str, found: &FolderCheck, remedy: Option<&Remedy>) -> 
         found.row_count,
         found.log_change_count
     ));
-    if let Some(remedy) = remedy {
-        put_remedy(&mut text, path, &remedy.plan);
+    if let Some(plan) = plan {
+        put_remedy(&mut text, path, plan);
     }
     text
 }
@@ -225,22 +233,22 @@ mod tests {
         let (place, problem, meaning) = ("a".to_owned(), "b".to_owned(), "c".to_owned());
         let damage = Damage { place, problem, meaning, rows };
         let found = FolderCheck { damages: vec![damage], ..FolderCheck::default() };
-        let told = text("d", &found, None);
+        let told = text("d", &found, None, None);
         assert!(told.starts_with("a\n  problem: b\n  meaning: c\nd: 1 damaged place; "), "{told}");
-        assert!(text("d", &FolderCheck::default(), None).starts_with("d: no damage found; "));
+        assert!(text("d", &FolderCheck::default(), None, None).starts_with("d: no damage found; "));
         let actions: Vec<_> = (0..TOLD_MAX + 2).map(|number| format!("action {number}")).collect();
         let plan = Ok(Plan { actions, ..Plan::default() });
-        let remedy = Remedy { plan, names: ContainerNames::default() };
-        let told = text("d", &found, Some(&remedy));
+        let names = ContainerNames::default();
+        let told = text("d", &found, Some(&names), Some(&plan));
         assert!(told.contains("\n  meaning: c\n  rows: entities of the table with the id 7 "), "{told}");
         assert!(told.contains("\nd: what a repair would do:\n  action 0\n"), "{told}");
         assert!(told.contains("\n  and 2 more\nd: larimar repair d plans it"), "{told}");
-        let unknown = Remedy { plan: Err("e".to_owned()), names: ContainerNames::default() };
-        assert!(text("d", &found, Some(&unknown)).ends_with("can't be found out: e\n"));
+        let unknown = Err("e".to_owned());
+        assert!(text("d", &found, Some(&names), Some(&unknown)).ends_with("can't be found out: e\n"));
         let journaled = FolderCheck { journaled_bytes: 7, ..FolderCheck::default() };
-        assert!(text("d", &journaled, None).contains("d: the journal holds 7 bytes that are missing"));
+        assert!(text("d", &journaled, None, None).contains("d: the journal holds 7 bytes that are missing"));
         let older = FolderCheck { undigested_extent_count: 2, ..FolderCheck::default() };
-        let told = text("d", &older, None);
+        let told = text("d", &older, None, None);
         assert!(told.starts_with("d: 2 extents were begun by an earlier version"), "{told}");
         assert!(told.contains("\nd: no damage found; "), "{told}");
     }

@@ -59,8 +59,8 @@ fn read_bytes() -> u64 {
     counts.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok()).unwrap_or(0)
 }
 
-/// The value of a family without labels.
-fn number(metrics: &Metrics, name: &str) -> u64 {
+/// The value of a family without labels; 0: there is none.
+pub(crate) fn number(metrics: &Metrics, name: &str) -> u64 {
     let found = metrics.read().into_iter().find(|found| found.family.name == name);
     match found.and_then(|found| found.series.into_iter().next()).map(|series| series.value) {
         Some(Value::Number(number)) => number,

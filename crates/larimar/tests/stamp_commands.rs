@@ -8,6 +8,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use stamp::{ExtentName, Incarnation, PartPath, StampId};
 use stamps::Stamp;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 fn text<'a>(value: &'a Value, path: &str) -> &'a str {
     value.pointer(path).and_then(Value::as_str).unwrap_or_else(|| panic!("{path} is not in {value:#}"))
@@ -111,7 +114,7 @@ fn a_check_names_what_is_damaged_and_changes_nothing() {
     let extents = extents.flat_map(|stream| stream["extents"].as_array().expect("extents"));
     let sealed = extents.filter(|extent| extent["length_bytes"].as_u64() > Some(0));
     let sealed: Vec<String> = sealed.map(|extent| text(extent, "/extent").to_owned()).collect();
-    let mut missing_count = 0;
+    let (mut missing_count, mut rows) = (0, String::new());
     let parts: Vec<&String> = objects
         .iter()
         .filter(|(name, size)| name.contains("/x/") && name.ends_with("/0000000000000000") && *size > 600)
@@ -135,6 +138,7 @@ fn a_check_names_what_is_damaged_and_changes_nothing() {
         let told = is_named(name);
         assert!(told.contains("the checksum of its body differs"), "{told}");
         assert!(told.lines().any(|line| line == name), "{told}");
+        rows.extend(told.lines().filter(|line| line.starts_with("  rows: ")));
         std::fs::remove_file(&path).expect("a file");
         // A missing only part of an open extent looks as one that was never written.
         let is_sealed = sealed.iter().any(|extent| name.contains(extent.as_str()));
@@ -146,6 +150,7 @@ fn a_check_names_what_is_damaged_and_changes_nothing() {
     }
     assert_eq!(stamp.objects(), objects, "the check has changed something");
     assert!(missing_count > 0, "a part of a sealed extent was missing");
+    assert!(rows.contains("table People of account devstoreaccount1"), "rows are named: {rows}");
     // What no document names waits for collection.
     let id = objects[0].0.split('/').next().and_then(|id| u128::from_str_radix(id, 16).ok());
     let stray = PartPath { extent: ExtentName::new(Incarnation(1), 1), offset: 0 };
@@ -154,6 +159,56 @@ fn a_check_names_what_is_damaged_and_changes_nothing() {
     std::fs::write(path, "x").expect("a file");
     let checked = stamp.fine(&["check", "--quiet"]);
     assert!(checked.contains("(1 extents to be noted by a sweep first)"), "{checked}");
+}
+
+/// Sends the head of a request, and gives what comes back within two seconds.
+fn ask(address: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    stream.write_all(b"GET /devstoreaccount1?comp=list HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+/// The ports were listened on until the end, and nobody answered: who connected while requests under way were
+/// finished waited for up to ten seconds.
+#[test]
+fn who_connects_while_a_process_is_stopped_is_sent_to_another_one() {
+    let stamp = Stamp::new();
+    let process = stamp.serve("one");
+    let address =
+        process.server.ready("table").trim_start_matches("http://").trim_end_matches('/').to_owned();
+    assert!(ask(&address).expect("an answer").starts_with("HTTP/1.1 40"), "it serves");
+    // A request that does not end keeps the process from ending.
+    let mut slow = TcpStream::connect(&address).expect("a connection");
+    slow.write_all(b"GET /devstoreaccount1 HTTP/1.1\r\nHost: ").expect("sent");
+    process.server.signal(Signal::TERM);
+    let began_at = Instant::now();
+    let answer = loop {
+        let answer = ask(&address).expect("nobody answers");
+        if answer.contains("is being stopped") {
+            break answer;
+        }
+        assert!(began_at.elapsed() < Duration::from_secs(8), "{answer}");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("ServerBusy"), "{answer}");
+    drop(slow);
+    stamp.wait_for("/owners/0/process", &Value::Null);
+}
+
+/// With a shorter lease than the owner's a process counted its silence too soon.
+#[test]
+fn a_process_of_another_lease_does_not_join() {
+    let stamp = Stamp::new();
+    let first = stamp.serve("first");
+    let second = stamp.process_with("second", &["--lease", "4s", "--log", "info"]);
+    first.server.signal(Signal::KILL);
+    second.server.logs("its --lease is 4 s, and the stamp is served with 3 s, so it does not join");
+    let third = stamp.serve("third");
+    third.import("People", 10);
+    assert_eq!(third.count("People"), 10);
 }
 
 #[test]

@@ -8,20 +8,9 @@
 //! On one node nobody else can take a range, and the lease never ends.
 
 use crate::error::PartitionError;
-use base::BoxFuture;
+use base::LoopSign;
 use futures_util::future::{Either, select};
 use std::pin::pin;
-
-/// What a loop has to show that it goes round. One that is dropped without [`LoopSign::end`] counts as one
-/// that hangs.
-pub trait LoopSign: Send + Sync + 'static {
-    /// It goes round. Cheap.
-    fn turned(&self);
-    /// Returns once the loop should show that again.
-    fn asked(&self) -> BoxFuture<'_, ()>;
-    /// It ends, as it should.
-    fn end(self: Box<Self>);
-}
 
 /// The lease of the process that serves ranges.
 pub trait Lease: Send + Sync + 'static {

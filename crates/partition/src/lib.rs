@@ -35,7 +35,7 @@ pub use background::range_work::Collected;
 pub use blob_data::piece::{
     DATA_BLOCK_SIZE_BYTES, PIECE_SIZE_BYTES_MAX, Piece, RowStart, put_pieces, take_pieces,
 };
-pub use check::{Damage, FolderCheck, check_folder, check_stamp_streams};
+pub use check::{Damage, FolderCheck, check_folder, check_stamp_streams, scan_stamp_streams};
 pub use error::PartitionError;
 pub use heat::ends::RangeEnd;
 pub use heat::key_map::HeatCell;
@@ -44,7 +44,7 @@ pub use heat::window::{
     HEAT_WINDOW_MAX, HeatColumn, HeatQuery, HeatReport, HeatRow, PartitionHeat, RangeHeatReport,
 };
 pub use key::{KeyRange, RowKey, RowKeyParts, Span};
-pub use lease::{EndlessLease, Lease, LoopSign};
+pub use lease::{EndlessLease, Lease};
 pub use memory::memory_budget::MemoryStatistics;
 pub use operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan,

@@ -215,6 +215,21 @@ impl PartitionSettings {
         PartitionSettings { memory_table_size_bytes, ..self }
     }
 
+    /// These settings with memory tables that take at most so many bytes together, so that whoever loads the
+    /// ranges after a crash reads no more than that from logs. What is left of the budget is the cache's.
+    pub fn with_replay_of(self, size_bytes_max: u64) -> Self {
+        let memory_tables_size_bytes_max = self.memory_tables_size_bytes_max.min(size_bytes_max);
+        let left_bytes = self.memory_tables_size_bytes_max - memory_tables_size_bytes_max;
+        PartitionSettings {
+            memory_tables_size_bytes_max,
+            memory_table_size_bytes: self
+                .memory_table_size_bytes
+                .min(memory_tables_size_bytes_max / MEMORY_TABLE_DIVISOR),
+            cache_size_bytes_max: self.cache_size_bytes_max + left_bytes,
+            ..self
+        }
+    }
+
     /// What memory tables and the cache may take together: what bounds of other memory are parts of.
     pub fn memory_budget_size_bytes(&self) -> u64 {
         self.memory_tables_size_bytes_max + self.cache_size_bytes_max
@@ -268,6 +283,24 @@ impl PartitionSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// With a large budget a take-over would read all of its memory tables from logs again.
+    #[test]
+    fn what_a_replay_reads_is_bounded_whatever_the_budget_is() {
+        let of = |gib: u64, share| PartitionSettings::default().with_memory_budget(gib << 30, share).unwrap();
+        for (settings, replay_mib, tables_mib, table_mib) in [
+            (of(1, None), 512, 512, 32),
+            (of(16, Some(50)), 512, 512, 32),
+            (of(16, Some(50)), 32, 32, 8),
+            (of(16, Some(50)), 64 << 10, 8 << 10, 32),
+        ] {
+            let bounded = settings.clone().with_replay_of(replay_mib << 20);
+            assert!(bounded.memory_tables_size_bytes_max.abs_diff(tables_mib << 20) < 100, "{bounded:?}");
+            assert_eq!(bounded.memory_table_size_bytes, table_mib << 20);
+            assert_eq!(bounded.memory_budget_size_bytes(), settings.memory_budget_size_bytes());
+            assert_eq!(bounded.check_chosen(), Ok(()));
+        }
+    }
 
     #[test]
     fn a_budget_is_parted_between_tables_and_cache() {

@@ -40,6 +40,7 @@ pub use document::codec::{
 };
 pub use document::first_part::{FirstPart, LogProgress, choose_first_part};
 pub use document::range_document::{ExtentEntry, KeyLimits, OwnEntry, RangeDocument, StreamEntry, TrimPoint};
+pub use document::room::{DOCUMENT_RESERVE_BYTES, DocumentFull, check_document_size, missing_document_bytes};
 pub use document::split::{FIRST_EPOCH, HeirNames, Split, SplitRefused, choose_split};
 pub use error::StoredError;
 pub use extent::append_window::{

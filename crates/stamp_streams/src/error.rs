@@ -1,7 +1,7 @@
 //! Why something of a stamp could not be done.
 
 use crate::stores::store_error::StoreError;
-use stamp::{BeginError, RangeId, SplitRefused, StoredError, SweepRefused};
+use stamp::{BeginError, DocumentFull, RangeId, SplitRefused, StoredError, SweepRefused};
 
 /// Something of a stamp could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +26,9 @@ pub enum StampError {
     /// A change does not fit the document.
     #[error(transparent)]
     Change(#[from] BeginError),
+    /// A change would make the document of a range larger than it may be. Nothing was changed.
+    #[error("the document of range {0}: {1}")]
+    Full(RangeId, DocumentFull),
     /// A range can't be split like this.
     #[error(transparent)]
     Split(#[from] SplitRefused),
@@ -53,6 +56,8 @@ impl StampError {
 pub struct AppendError {
     /// Whether it may be there. If not, it is not and never will be.
     pub may_be_there: bool,
+    /// Whether the document has no room for an extent: nothing was sent, and the range goes on.
+    pub is_full: bool,
     /// Why.
     pub why: String,
 }
@@ -60,11 +65,11 @@ pub struct AppendError {
 impl AppendError {
     /// Nothing was sent.
     pub(crate) fn not_sent(why: impl std::fmt::Display) -> Self {
-        AppendError { may_be_there: false, why: why.to_string() }
+        AppendError { may_be_there: false, is_full: false, why: why.to_string() }
     }
 
     /// It may be there.
     pub(crate) fn unknown(why: impl std::fmt::Display) -> Self {
-        AppendError { may_be_there: true, why: why.to_string() }
+        AppendError { may_be_there: true, is_full: false, why: why.to_string() }
     }
 }

@@ -55,6 +55,7 @@ pub use error::{AppendError, StampError};
 pub use extents::load::{ExtentReader, LoadedPart};
 pub use extents::log::Appended;
 pub use extents::log_handle::Log;
+pub use layer::replay_progress::ReplayProgress;
 pub use layer::stamp_layer::StampLayer;
 pub use membership::forget::{Forgotten, forget_process};
 pub use membership::life::Life;
@@ -79,7 +80,8 @@ pub use snapshot::parts::SnapshotParts;
 pub use snapshot::snapshot_layer::SnapshotLayer;
 pub use snapshot::stamp_snapshot::{SnapshotExtent, SnapshotProcess, SnapshotRange, StampSnapshot};
 pub use stores::key_values::{
-    KeyAnswer, KeyCompare, KeyEntry, KeyTransaction, KeyValues, Selection, Snapshot, StoreLease, StoreState,
+    KeyAnswer, KeyCompare, KeyEntry, KeyTransaction, KeyValues, ReadPage, Selection, Snapshot, StoreLease,
+    StoreState,
 };
 pub use stores::object_store::{LIST_PAGE_NAMES_MAX, ListPage, ObjectStore};
 pub use stores::store_error::StoreError;

@@ -4,7 +4,7 @@ use stamp::{LEASE_MARGIN, LEASE_TTL, StampId, WindowBounds};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long one try of a request to a store may take.
+/// How long one try of a request to a store may take, unless it is set otherwise.
 pub const TRY_FOR: Duration = Duration::from_secs(5);
 /// The shortest wait before the same is sent again.
 pub const BACK_OFF_MIN: Duration = Duration::from_millis(100);
@@ -24,6 +24,11 @@ pub struct StampSettings {
     pub ttl: Duration,
     /// How much earlier it stops by itself.
     pub margin: Duration,
+    /// How long one try of a request to the object store may take, with what is sent. A process that can't
+    /// reach that store gives up after it: not longer than `ttl`.
+    pub object_try_for: Duration,
+    /// How long one try of a request to the metadata store may take. Beats have less: a sixth of `ttl`.
+    pub key_try_for: Duration,
     /// How much of one extent may be under way.
     pub window: WindowBounds,
     /// Bytes of an extent of a log after which the next one is begun.
@@ -45,6 +50,8 @@ impl StampSettings {
             stamp,
             ttl: LEASE_TTL,
             margin: LEASE_MARGIN,
+            object_try_for: TRY_FOR,
+            key_try_for: TRY_FOR,
             window: WindowBounds::default(),
             extent_size_bytes: EXTENT_SIZE_BYTES,
             give_up_after: GIVE_UP_AFTER,

@@ -5,7 +5,7 @@
 //! by less than the margin. The wall clock may jump.
 
 use crate::cache::block_cache::BlockCache;
-use crate::settings::{BACK_OFF_MAX, BACK_OFF_MIN, StampSettings, TRY_FOR};
+use crate::settings::{BACK_OFF_MAX, BACK_OFF_MIN, StampSettings};
 use crate::stores::key_values::KeyValues;
 use crate::stores::object_store::ObjectStore;
 use base::{Clock, Random, Spawner};
@@ -40,9 +40,19 @@ impl Surroundings {
         Instants { boot: self.clock.monotonic(), wall: self.clock.now() }
     }
 
-    /// The outcome of one try of a request, or none if it takes too long.
-    pub(crate) async fn try_once<T>(&self, request: impl Future<Output = T>) -> Option<T> {
-        match select(pin!(request), self.clock.sleep(TRY_FOR)).await {
+    /// The outcome of one try of a request to the object store, or none if it takes too long.
+    pub(crate) async fn try_object<T>(&self, request: impl Future<Output = T>) -> Option<T> {
+        self.within(self.settings.object_try_for, request).await
+    }
+
+    /// The outcome of one try of a request to the metadata store, or none if it takes too long.
+    pub(crate) async fn try_key<T>(&self, request: impl Future<Output = T>) -> Option<T> {
+        self.within(self.settings.key_try_for, request).await
+    }
+
+    /// The outcome of a request, or none if it takes longer than this.
+    pub(crate) async fn within<T>(&self, patience: Duration, request: impl Future<Output = T>) -> Option<T> {
+        match select(pin!(request), self.clock.sleep(patience)).await {
             Either::Left((outcome, _)) => Some(outcome),
             Either::Right(_) => None,
         }

@@ -47,6 +47,11 @@ pub trait StreamLayer: Send + Sync + 'static {
     fn has_joined(&self, incarnation: Incarnation) -> bool;
     /// Why writing has stopped, if it has.
     fn check_writes(&self) -> Result<(), StreamError>;
+    /// Bytes of the streams' lists, which have a bound, that have to go before all writes are accepted again.
+    /// 0: there is room. Cheap: it is asked for each write.
+    fn missing_list_bytes(&self) -> u64 {
+        0
+    }
     /// Starts a task that appends again as soon as an append is durable.
     fn spawn_appending(&self, name: &'static str, task: BoxFuture<'static, ()>);
 

@@ -275,12 +275,15 @@ impl Streams {
 }
 
 /// The disk's space, which only a data folder has: a stamp's store always has room, and says by each append
-/// that it has not.
+/// that it has not. Room for the lists of streams, which a stamp has bounded, counts as space.
 impl Streams {
-    /// Whether the disk is full, or nearly so: until there is space again, the caller should request only
-    /// what reclaims space.
+    /// Whether the disk, or what has a stamp's lists, is full or nearly so: until there is space again, the
+    /// caller should request only what reclaims space.
     pub fn is_scarce(&self) -> bool {
-        self.local().is_ok_and(LocalStreams::is_scarce)
+        match &self.layer {
+            Layer::Local(streams) => streams.is_scarce(),
+            Layer::Stamp(streams) => streams.missing_list_bytes() > 0,
+        }
     }
 
     /// Whether far more is free than is kept back for a full disk, as measured last; always, if nothing is
@@ -317,7 +320,10 @@ impl Streams {
 
     /// Bytes that have to become free before all writes are accepted again, while space is scarce.
     pub fn missing_bytes(&self) -> u64 {
-        self.local().map_or(0, LocalStreams::missing_bytes)
+        match &self.layer {
+            Layer::Local(streams) => streams.missing_bytes(),
+            Layer::Stamp(streams) => streams.missing_list_bytes(),
+        }
     }
 
     /// Claims space for work that takes some before it reclaims more: `wanted_bytes`, or fewer, but not fewer

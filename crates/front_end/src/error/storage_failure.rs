@@ -7,14 +7,17 @@ use partition::PartitionError;
 
 const NO_SPACE: &str = "The server's disk is full: it takes no writes but deletions.";
 
+/// Fewer missing bytes are not named.
+const SHOWN_MISSING_BYTES_MIN: u64 = (1 << 20) / 20;
+
 /// The same error; one of a full disk names the missing bytes.
 pub(crate) fn with_missing_bytes(error: ApiError, missing_bytes: impl Fn() -> u64) -> ApiError {
     if error.message() != NO_SPACE {
         return error;
     }
     match missing_bytes() {
-        // By now there is some again.
-        0 => error,
+        // By now there is some again, or it is a matter of lists.
+        missing if missing < SHOWN_MISSING_BYTES_MIN => error,
         missing => {
             let text =
                 format!("{NO_SPACE} {:.1} MiB must become free first.", missing as f64 / f64::from(1 << 20));
@@ -35,8 +38,8 @@ pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
         PartitionError::DiskFull => {
             // Also where the rest of the disk is kept back, and while a reserve is made again.
             tracing::error!(
-                "a write was refused: space is scarce, free some on the disk; writes are taken again as soon as there is some \
-                 (see Disk in docs/settings.md)"
+                "a write was refused: space is scarce, free some on the disk, or of a stamp delete what is not needed; writes are \
+                 taken again as soon as there is some (see Disk in docs/settings.md, docs/stamp.md)"
             );
             ApiError::with_message(ErrorCode::ServerBusy, NO_SPACE)
         }

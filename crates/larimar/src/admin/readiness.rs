@@ -52,6 +52,7 @@ struct Trouble {
     stopped: Option<String>,
     missing_bytes: u64,
     damaged_ranges: u64,
+    is_of_stamp: bool,
 }
 
 impl Readiness {
@@ -121,7 +122,14 @@ impl Readiness {
             return Some(waiting.reason());
         }
         let is_held_out = self.is_held_out();
-        let mut trouble = Trouble { phase, is_held_out, stopped: None, missing_bytes: 0, damaged_ranges: 0 };
+        let mut trouble = Trouble {
+            phase,
+            is_held_out,
+            stopped: None,
+            missing_bytes: 0,
+            damaged_ranges: 0,
+            is_of_stamp: self.stamp.lock().is_some(),
+        };
         if let Some(layers) = layers {
             trouble.stopped = layers.streams.check_writes().err().map(|error| error.to_string());
             trouble.missing_bytes = layers.partitions.missing_space_bytes();
@@ -142,6 +150,11 @@ impl Trouble {
                 None if self.is_held_out => {
                     Some("draining: an operator wants it; requests are served on".to_owned())
                 }
+                None if self.missing_bytes > 0 && self.is_of_stamp => Some(format!(
+                    "the document of the stamp is full: {} bytes must go from it before writes are taken again, so \
+                     delete what is not needed",
+                    self.missing_bytes
+                )),
                 None if self.missing_bytes > 0 => Some(format!(
                     "the disk is full: {} bytes must become free before writes are taken",
                     self.missing_bytes
@@ -168,6 +181,7 @@ mod tests {
             stopped: None,
             missing_bytes: 0,
             damaged_ranges: 0,
+            is_of_stamp: false,
         };
         assert_eq!(well.reason(), None);
         for (trouble, reason) in [
@@ -182,6 +196,10 @@ mod tests {
                 "draining: an operator wants it",
             ),
             (Trouble { missing_bytes: 7, damaged_ranges: 1, ..well.clone() }, "the disk is full: 7 bytes"),
+            (
+                Trouble { missing_bytes: 7, is_of_stamp: true, ..well.clone() },
+                "the document of the stamp is full: 7 bytes",
+            ),
             (Trouble { damaged_ranges: 2, ..well.clone() }, "2 ranges are damaged"),
         ] {
             let given = trouble.reason().unwrap();

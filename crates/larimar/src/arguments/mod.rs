@@ -30,7 +30,7 @@ use crate::arguments::migrate_arguments::MigrateArguments;
 use crate::arguments::queue_arguments::QueueCommand;
 use crate::arguments::sas_arguments::SasArguments;
 use crate::arguments::shard_arguments::ShardCommand;
-use crate::arguments::stamp_arguments::{StampArguments, StampCacheArguments};
+use crate::arguments::stamp_arguments::{StampArguments, StampServerArguments};
 use crate::arguments::stamp_command_arguments::StampCommand;
 use crate::arguments::stress_arguments::StressArguments;
 use crate::arguments::table_arguments::TableCommand;
@@ -273,7 +273,7 @@ pub(crate) struct ServeArguments {
     #[command(flatten, next_help_heading = "Stamp of several processes")]
     pub(crate) stamp: StampArguments,
     #[command(flatten, next_help_heading = "Stamp of several processes")]
-    pub(crate) stamp_cache: StampCacheArguments,
+    pub(crate) stamp_server: StampServerArguments,
     #[command(flatten, next_help_heading = "Addresses")]
     pub(crate) addresses: AddressArguments,
     #[command(flatten, next_help_heading = "Accounts")]

@@ -2,6 +2,7 @@
 
 use crate::arguments::byte_size::parse_byte_size;
 use clap::Args;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// A stamp, and where it is kept: of a process that joins it, and of commands that look at it.
@@ -44,11 +45,26 @@ pub(crate) struct StampArguments {
     /// number of seconds
     #[arg(long, value_name = "SECONDS", default_value = "10s", value_parser = parse_seconds)]
     pub(crate) lease: u64,
+
+    /// How long one request to the object store may take, with what it sends, before it is sent again: more
+    /// for a slow line, at most the lease. Without it 5s, or the lease if that is shorter
+    #[arg(long, value_name = "SECONDS", value_parser = parse_timeout, requires = "stamp")]
+    pub(crate) store_timeout: Option<u64>,
+
+    /// How long one request to etcd may take, at most the lease; what tells that a process lives has a sixth
+    /// of the lease. Without it 5s, or the lease if that is shorter
+    #[arg(long, value_name = "SECONDS", value_parser = parse_timeout, requires = "stamp")]
+    pub(crate) etcd_timeout: Option<u64>,
 }
 
-/// What a server of a stamp keeps on a local disk.
+/// What a server of a stamp is set to beside what commands take.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct StampCacheArguments {
+pub(crate) struct StampServerArguments {
+    /// Bytes of changes that may be in a stamp's logs and in no checkpoint, all ranges together: whoever
+    /// takes the stamp reads them. Checkpoints are begun at half of it, writers wait at the whole
+    #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = parse_replay_max)]
+    pub(crate) stamp_replay_max: u64,
+
     /// A folder of its own on a local disk for blocks that were read from the object store, so that they need
     /// not be fetched again. It is made if it does not exist, and may be lost
     #[arg(long, value_name = "DIR")]
@@ -59,17 +75,37 @@ pub(crate) struct StampCacheArguments {
     pub(crate) cache_size: u64,
 }
 
-/// The shortest and the longest lease, in seconds: a second less is what a process has of it.
-const LEASE_SECONDS: std::ops::RangeInclusive<u64> = 3..=600;
+/// The least of `--stamp-replay-max`: memory tables of a quarter of it are worth a checkpoint.
+pub(crate) const REPLAY_SIZE_BYTES_MIN: u64 = 32 << 20;
 
-/// A number of seconds, with or without an s behind it.
+fn parse_replay_max(text: &str) -> Result<u64, String> {
+    let size = parse_byte_size(text)?;
+    match size >= REPLAY_SIZE_BYTES_MIN {
+        true => Ok(size),
+        false => Err(format!("give at least {} MiB", REPLAY_SIZE_BYTES_MIN >> 20)),
+    }
+}
+
+/// The shortest and the longest lease, in seconds: a second less is what a process has of it.
+pub(crate) const LEASE_SECONDS: RangeInclusive<u64> = 3..=600;
+/// The shortest and the longest time of a request to a store, in seconds.
+pub(crate) const TIMEOUT_SECONDS: RangeInclusive<u64> = 1..=600;
+
+/// A lease time: a number of seconds, with or without an s behind it.
 pub(crate) fn parse_seconds(text: &str) -> Result<u64, String> {
+    parse_seconds_in(text, &LEASE_SECONDS)
+}
+
+/// The time of a request, in the same form.
+pub(crate) fn parse_timeout(text: &str) -> Result<u64, String> {
+    parse_seconds_in(text, &TIMEOUT_SECONDS)
+}
+
+/// A number of seconds in these bounds, with or without an s behind it.
+pub(crate) fn parse_seconds_in(text: &str, bounds: &RangeInclusive<u64>) -> Result<u64, String> {
     let number = text.strip_suffix('s').unwrap_or(text).parse().ok();
-    number.filter(|seconds| LEASE_SECONDS.contains(seconds)).ok_or_else(|| {
-        format!(
-            "give a number of seconds from {} to {}, such as 10s",
-            LEASE_SECONDS.start(),
-            LEASE_SECONDS.end()
-        )
-    })
+    let (least, most) = (bounds.start(), bounds.end());
+    number
+        .filter(|seconds| bounds.contains(seconds))
+        .ok_or_else(|| format!("give a number of seconds from {least} to {most}, such as 10s"))
 }

@@ -218,12 +218,14 @@ impl Configuration {
         .for_memory(partitions.memory_budget_size_bytes());
         let stamp = StampConfiguration::of(&arguments.stamp)?;
         let stamp = match stamp {
-            Some(stamp) => Some(stamp.with_cache(&arguments.stamp_cache)?),
-            None if arguments.stamp_cache.cache.is_some() => return Err(StampMistake::CacheAlone.into()),
+            Some(stamp) => Some(stamp.with_cache(&arguments.stamp_server)?),
+            None if arguments.stamp_server.cache.is_some() => return Err(StampMistake::CacheAlone.into()),
             None => None,
         };
         let partitions = match stamp {
-            Some(_) => partitions.with_flushes_of(STAMP_FLUSH_SIZE_BYTES_MAX),
+            Some(_) => partitions
+                .with_flushes_of(STAMP_FLUSH_SIZE_BYTES_MAX)
+                .with_replay_of(arguments.stamp_server.stamp_replay_max),
             None => partitions,
         };
         if arguments.storage.in_memory {

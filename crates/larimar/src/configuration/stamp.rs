@@ -1,7 +1,8 @@
 //! What joins a process to a stamp, checked. Nothing is reached for here.
 
-use crate::arguments::stamp_arguments::{StampArguments, StampCacheArguments};
+use crate::arguments::stamp_arguments::{StampArguments, StampServerArguments};
 use stamp_stores::{KeyValueSettings, ObjectStoreSettings};
+use stamp_streams::TRY_FOR;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ pub(crate) struct StampConfiguration {
     pub(crate) etcd_settings: KeyValueSettings,
     /// How long a process is taken to live after it was heard of last.
     pub(crate) lease: Duration,
+    /// How long one request to the object store may take, and one to etcd: neither more than the lease.
+    pub(crate) store_timeout: Duration,
+    pub(crate) etcd_timeout: Duration,
     /// What is kept on a local disk, if anything is: of a server.
     pub(crate) cache: Option<CacheConfiguration>,
 }
@@ -42,10 +46,24 @@ pub(crate) enum StampMistake {
     Name(String),
     #[error("--stamp needs {0}, too: {1}")]
     Missing(&'static str, &'static str),
+    #[error(
+        "{flag} {given}s is longer than --lease {lease}s: a process that can't reach the store would keep the stamp \
+         from the others for longer than its lease; give a longer lease, or a shorter time"
+    )]
+    Timeout { flag: &'static str, given: u64, lease: u64 },
     #[error("--cache-size {0}: give at least {CACHE_SIZE_BYTES_MIN}, which is 512 MiB")]
     CacheSize(u64),
     #[error("--cache is for a server of a stamp: give --stamp, --store and --etcd, too, or leave it out")]
     CacheAlone,
+}
+
+/// How long one request may take, if a process has this lease: pure.
+fn timeout(flag: &'static str, given: Option<u64>, lease: u64) -> Result<Duration, StampMistake> {
+    match given {
+        Some(given) if given > lease => Err(StampMistake::Timeout { flag, given, lease }),
+        Some(given) => Ok(Duration::from_secs(given)),
+        None => Ok(TRY_FOR.min(Duration::from_secs(lease))),
+    }
 }
 
 impl StampConfiguration {
@@ -60,6 +78,9 @@ impl StampConfiguration {
         let store = arguments.store.clone().ok_or(StampMistake::Missing("--store", "where its bytes are"))?;
         let etcd = arguments.etcd.clone();
         let etcd = etcd.ok_or(StampMistake::Missing("--etcd", "where its leases and documents are"))?;
+        let store_timeout = timeout("--store-timeout", arguments.store_timeout, arguments.lease)?;
+        let etcd_timeout = timeout("--etcd-timeout", arguments.etcd_timeout, arguments.lease)?;
+        let etcd_settings = KeyValueSettings { prefix: "larimar/".to_owned(), ..KeyValueSettings::default() };
         Ok(Some(StampConfiguration {
             name,
             store,
@@ -68,17 +89,19 @@ impl StampConfiguration {
                 region: arguments.store_region.clone(),
                 path_style: arguments.store_path_style.then_some(true),
                 ca_file: arguments.store_ca_file.clone(),
-                ..ObjectStoreSettings::default()
+                ..ObjectStoreSettings::default().with_try_for(store_timeout)
             },
             etcd: etcd.split(',').map(|url| url.trim().to_owned()).collect(),
-            etcd_settings: KeyValueSettings { prefix: "larimar/".to_owned(), ..KeyValueSettings::default() },
+            etcd_settings: etcd_settings.with_try_for(etcd_timeout),
             lease: Duration::from_secs(arguments.lease),
+            store_timeout,
+            etcd_timeout,
             cache: None,
         }))
     }
 
     /// The same with a cache, if one is wanted.
-    pub(crate) fn with_cache(self, arguments: &StampCacheArguments) -> Result<Self, StampMistake> {
+    pub(crate) fn with_cache(self, arguments: &StampServerArguments) -> Result<Self, StampMistake> {
         let Some(folder) = arguments.cache.clone() else { return Ok(self) };
         let size_bytes_max = arguments.cache_size;
         match size_bytes_max >= CACHE_SIZE_BYTES_MIN {
@@ -104,7 +127,32 @@ mod tests {
             store_ca_file: None,
             etcd: Some("http://a:2379, http://b:2379".to_owned()),
             lease: 10,
+            store_timeout: None,
+            etcd_timeout: None,
         }
+    }
+
+    /// A request that outlasts the lease would keep a stamp at a process that can't reach its store.
+    #[test]
+    fn times_of_requests_are_at_most_the_lease() {
+        let refused = |given, lease| Err(StampMistake::Timeout { flag: "--store-timeout", given, lease });
+        for (given, lease, found) in [
+            (None, 10, Ok(5)),
+            (None, 5, Ok(5)),
+            (None, 3, Ok(3)),
+            (Some(1), 10, Ok(1)),
+            (Some(10), 10, Ok(10)),
+            (Some(11), 10, refused(11, 10)),
+            (Some(20), 30, Ok(20)),
+        ] {
+            let expected = found.map(Duration::from_secs);
+            assert_eq!(timeout("--store-timeout", given, lease), expected, "{given:?} {lease}");
+        }
+        let slow = StampArguments { store_timeout: Some(8), etcd_timeout: Some(6), ..arguments("prod") };
+        let stamp = StampConfiguration::of(&slow).unwrap().unwrap();
+        assert_eq!([stamp.store_timeout, stamp.etcd_timeout], [8, 6].map(Duration::from_secs));
+        assert_eq!(stamp.store_settings.answer_for, Duration::from_secs(16));
+        assert_eq!(stamp.etcd_settings.commit_for, Duration::from_millis(4800));
     }
 
     #[test]
@@ -118,10 +166,14 @@ mod tests {
         assert!(matches!(StampConfiguration::of(&without), Err(StampMistake::Missing("--store", _))));
         let without = StampArguments { etcd: None, ..arguments("prod") };
         assert!(matches!(StampConfiguration::of(&without), Err(StampMistake::Missing("--etcd", _))));
-        let cache = StampCacheArguments { cache: Some("near".into()), cache_size: 512 << 20 };
+        let cache = StampServerArguments {
+            cache: Some("near".into()),
+            cache_size: 512 << 20,
+            stamp_replay_max: 512 << 20,
+        };
         let with = stamp.clone().with_cache(&cache).unwrap();
         assert_eq!(with.cache.unwrap().folder, PathBuf::from("near"));
-        let small = StampCacheArguments { cache_size: 1, ..cache };
+        let small = StampServerArguments { cache_size: 1, ..cache };
         assert_eq!(stamp.with_cache(&small), Err(StampMistake::CacheSize(1)));
         let none = StampArguments { stamp: None, ..arguments("prod") };
         assert_eq!(StampConfiguration::of(&none), Ok(None));

@@ -5,7 +5,9 @@
 use crate::places::ContainerNames;
 use base::Environment;
 use base::overlay_disk::OverlayDisk;
-use partition::{ObjectTable, PartitionError, PartitionSettings, Partitions, RowRef, Scan, Visit};
+use partition::{
+    ObjectTable, PartitionError, PartitionSettings, Partitions, RowRef, Scan, Visit, scan_stamp_streams,
+};
 use std::sync::Arc;
 use stream::{StreamSettings, Streams};
 
@@ -52,6 +54,15 @@ pub(crate) async fn container_names(env: &Environment) -> ContainerNames {
     }
     opened.close().await;
     names
+}
+
+/// The same of the streams of a stamp, which are only read.
+pub(crate) async fn container_names_of_stamp(
+    env: &Environment,
+    streams: &Arc<Streams>,
+    names: ContainerNames,
+) -> ContainerNames {
+    scan_stamp_streams(env, streams, ObjectTable::Container, Find(names)).await.0
 }
 
 struct Find(ContainerNames);

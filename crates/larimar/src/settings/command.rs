@@ -7,7 +7,7 @@
 use crate::configuration::accounts::holds_account;
 use crate::settings::example;
 use crate::settings::merge::{Entry, Origin};
-use crate::settings::table::Change;
+use crate::settings::setting::Change;
 use crate::settings::toml_text;
 use front_end::accounts::may_be_shown;
 use std::io::{self, Write};

@@ -1,7 +1,8 @@
 //! A file of settings with every setting, its default, unit, bounds and whether it changes at run time, all
 //! as comments.
 
-use crate::settings::table::{Change, SETTINGS, Setting};
+use crate::settings::setting::{Change, Setting};
+use crate::settings::table::SETTINGS;
 use crate::settings::toml_text;
 use std::fmt::Write;
 

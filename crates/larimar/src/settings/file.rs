@@ -10,7 +10,8 @@
 //! one.
 
 use crate::settings::kind::Kind;
-use crate::settings::table::{SETTINGS, Setting};
+use crate::settings::setting::Setting;
+use crate::settings::table::SETTINGS;
 use settings_file::{Section, SettingsFileError, parse};
 
 /// A value of the file.
@@ -56,7 +57,7 @@ fn value_of(section: &Section<'_>, setting: &Setting) -> Result<Vec<String>, Str
         }
         Kind::Bool | Kind::Switch => flag().ok_or_else(|| format!(" must be {}", kind.wanted()))?,
         Kind::Port | Kind::Whole { .. } => number().ok_or_else(|| format!(" must be {}", kind.wanted()))?,
-        Kind::PortOrNone | Kind::Size { .. } | Kind::Seconds => {
+        Kind::PortOrNone | Kind::Size { .. } | Kind::Seconds { .. } => {
             number().or_else(text).ok_or_else(|| format!(" must be {}", kind.wanted()))?
         }
     };

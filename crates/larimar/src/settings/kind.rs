@@ -3,7 +3,7 @@
 //! What always holds: a text that passes here is a text that the command line takes.
 
 use crate::arguments::byte_size::parse_byte_size;
-use crate::arguments::stamp_arguments::parse_seconds;
+use crate::arguments::stamp_arguments::parse_seconds_in;
 use crate::output::log;
 use std::ffi::OsStr;
 
@@ -40,8 +40,13 @@ pub(crate) enum Kind {
     Word(&'static [&'static str]),
     /// What is logged.
     Levels,
-    /// A lease time.
-    Seconds,
+    /// A number of seconds in these bounds, with or without an s behind it.
+    Seconds {
+        /// The fewest.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
 }
 
 impl Kind {
@@ -62,7 +67,7 @@ impl Kind {
             Kind::Bool | Kind::Switch => matches!(text, "true" | "false"),
             Kind::Word(words) => words.contains(&text),
             Kind::Levels => log::parse_levels(text).is_ok(),
-            Kind::Seconds => parse_seconds(text).is_ok(),
+            Kind::Seconds { least, most } => parse_seconds_in(text, &(least..=most)).is_ok(),
         };
         if is_good { Ok(()) } else { Err(format!(" must be {}", self.wanted())) }
     }
@@ -81,7 +86,9 @@ impl Kind {
             }
             Kind::Bool | Kind::Switch => "true or false".to_owned(),
             Kind::Word(words) => words.join(" or "),
-            Kind::Seconds => "a number of seconds from 3 to 600, such as 10s".to_owned(),
+            Kind::Seconds { least, most } => {
+                format!("a number of seconds from {least} to {most}, such as 10s")
+            }
             Kind::Levels => {
                 "off, error, warn, info, debug or trace, or several such as warn,partition=debug".to_owned()
             }
@@ -131,6 +138,11 @@ mod tests {
             (Kind::Word(&["basic"]), "full", Some("must be basic")),
             (Kind::Levels, "warn,partition=debug", None),
             (Kind::Levels, "inof", Some("such as warn,partition=debug")),
+            (Kind::Seconds { least: 3, most: 600 }, "3s", None),
+            (Kind::Seconds { least: 3, most: 600 }, "600", None),
+            (Kind::Seconds { least: 3, most: 600 }, "2s", Some("from 3 to 600")),
+            (Kind::Seconds { least: 1, most: 600 }, "601", Some("from 1 to 600")),
+            (Kind::Seconds { least: 1, most: 600 }, "1m", Some("such as 10s")),
             (Kind::Text, "", None),
         ] {
             match (kind.check(OsStr::new(text)), part) {

@@ -14,7 +14,8 @@
 use crate::output::log;
 use crate::settings::file::FileValue;
 use crate::settings::kind::Kind;
-use crate::settings::table::{SETTINGS, Setting};
+use crate::settings::setting::Setting;
+use crate::settings::table::SETTINGS;
 use crate::settings::typed::Values;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

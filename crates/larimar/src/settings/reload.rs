@@ -16,8 +16,8 @@ use crate::output::log::{self, LogControl, announce};
 use crate::settings::command::ShownSetting;
 use crate::settings::live::{ReloadOutcome, SettingsControl};
 use crate::settings::merge::Entry;
+use crate::settings::setting::Change;
 use crate::settings::sources::{Gathered, Sources};
-use crate::settings::table::Change;
 use std::sync::Arc;
 use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, oneshot};
@@ -213,7 +213,7 @@ fn plan(now: &[Entry], next: &[Entry], are_other_accounts: bool, can: impl Fn(&s
     let (at_run_time, at_start) = changed
         .map(|(now, _)| now.setting)
         .partition::<Vec<_>, _>(|setting| setting.change == Change::AtRunTime && can(setting.key));
-    let keys = |settings: Vec<&'static crate::settings::table::Setting>| {
+    let keys = |settings: Vec<&'static crate::settings::setting::Setting>| {
         settings.into_iter().map(|setting| setting.key).collect()
     };
     Plan { at_run_time: keys(at_run_time), at_start: keys(at_start) }

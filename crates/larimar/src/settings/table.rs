@@ -6,71 +6,11 @@
 //! key.
 
 use crate::settings::kind::Kind;
-
-/// When a new value is in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// On SIGHUP.
-    AtRunTime,
-    /// With the next start.
-    AtStart,
-}
-
-/// A setting.
-#[derive(Debug)]
-pub(crate) struct Setting {
-    /// What belongs together.
-    pub(crate) group: &'static str,
-    /// Its name in a file.
-    pub(crate) key: &'static str,
-    /// Its flag.
-    pub(crate) flag: &'static str,
-    /// What stands behind the flag; empty: nothing.
-    pub(crate) operand: &'static str,
-    pub(crate) kind: Kind,
-    /// Its unit; empty: it has none.
-    pub(crate) unit: &'static str,
-    /// Its value if nobody says otherwise; empty: it is not set.
-    pub(crate) default: &'static str,
-    /// What it means that it is not set.
-    pub(crate) unset: &'static str,
-    /// A value for the commented file, where there is no default.
-    pub(crate) example: &'static str,
-    pub(crate) change: Change,
-    /// What it does.
-    pub(crate) meaning: &'static str,
-}
-
-impl Setting {
-    /// Its variable in the environment.
-    pub(crate) fn variable(&self) -> String {
-        format!("LARIMAR_{}", self.key.to_ascii_uppercase())
-    }
-
-    /// The variable that its flag would have, where that is another one: `LARIMAR_ACCOUNT` for `--account`.
-    pub(crate) fn misnamed_variable(&self) -> Option<String> {
-        let flag = self.flag.trim_start_matches('-').replace('-', "_").to_ascii_uppercase();
-        Some(format!("LARIMAR_{flag}")).filter(|misnamed| *misnamed != self.variable())
-    }
-}
-
-/// What most settings have in common.
-const PLAIN: Setting = Setting {
-    group: "",
-    key: "",
-    flag: "",
-    operand: "",
-    kind: Kind::Text,
-    unit: "",
-    default: "",
-    unset: "",
-    example: "",
-    change: Change::AtStart,
-    meaning: "",
-};
+use crate::settings::setting::{Change, PLAIN, Setting};
+use crate::settings::stamp_table;
 
 /// All settings, in the order of the documentation.
-pub(crate) static SETTINGS: [Setting; 43] = [
+pub(crate) static SETTINGS: [Setting; 46] = [
     Setting {
         group: "Data",
         key: "data",
@@ -101,111 +41,19 @@ pub(crate) static SETTINGS: [Setting; 43] = [
         meaning: "written, in one step, once the server listens; its folder has to be there, unless it is the data folder",
         ..PLAIN
     },
-    Setting {
-        group: "Stamp",
-        key: "stamp",
-        flag: "--stamp",
-        operand: "NAME",
-        unset: "the data is in the folder, or in memory",
-        example: "prod",
-        meaning: "join the stamp of this name, which several processes keep; it is made if store and etcd hold none. \
-                  Not together with data or in_memory",
-        ..PLAIN
-    },
-    Setting {
-        group: "Stamp",
-        key: "store",
-        flag: "--store",
-        operand: "URL",
-        unset: "there is none",
-        example: "s3://bucket/prefix",
-        meaning: "where a stamp's bytes are: a bucket, or `file:///DIR` of a file system that all its processes share",
-        ..PLAIN
-    },
-    Setting {
-        group: "Stamp",
-        key: "store_endpoint",
-        flag: "--store-endpoint",
-        operand: "URL",
-        unset: "`AWS_ENDPOINT_URL_S3`, and then AWS itself",
-        example: "http://127.0.0.1:7480",
-        meaning: "where the bucket is",
-        ..PLAIN
-    },
-    Setting {
-        group: "Stamp",
-        key: "store_region",
-        flag: "--store-region",
-        operand: "REGION",
-        unset: "`AWS_REGION`, and then us-east-1",
-        example: "us-east-1",
-        meaning: "the bucket's region",
-        ..PLAIN
-    },
-    Setting {
-        group: "Stamp",
-        key: "store_path_style",
-        flag: "--store-path-style",
-        kind: Kind::Switch,
-        default: "false",
-        meaning: "the bucket is in the path of addresses, and not in the host's name; so it is anyway with an endpoint",
-        ..PLAIN
-    },
-    Setting {
-        group: "Stamp",
-        key: "store_ca_file",
-        flag: "--store-ca-file",
-        operand: "FILE",
-        unset: "`AWS_CA_BUNDLE`, and then the system's",
-        example: "store-ca.pem",
-        meaning: "certificates that the object store is trusted by, in PEM form",
-        ..PLAIN
-    },
-    Setting {
-        group: "Stamp",
-        key: "etcd",
-        flag: "--etcd",
-        operand: "URL[,URL]",
-        unset: "there is none",
-        example: "http://127.0.0.1:2379",
-        meaning: "where a stamp's leases and documents are: the members of etcd. User, password and certificates come \
-                  from `ETCDCTL_USER`, `ETCDCTL_PASSWORD`, `ETCDCTL_CACERT`, `ETCDCTL_CERT` and `ETCDCTL_KEY`",
-        ..PLAIN
-    },
-    Setting {
-        group: "Stamp",
-        key: "lease",
-        flag: "--lease",
-        operand: "SECONDS",
-        kind: Kind::Seconds,
-        unit: "seconds",
-        default: "10s",
-        meaning: "how long a process of a stamp is taken to live after it was heard of last: another serves then. The \
-                  same for all of its processes",
-        ..PLAIN
-    },
-    Setting {
-        group: "Stamp",
-        key: "cache",
-        flag: "--cache",
-        operand: "DIR",
-        kind: Kind::Path,
-        unset: "nothing is kept on a local disk",
-        example: "/var/cache/larimar",
-        meaning: "folder of its own for blocks that were read from the object store; made if missing, may be lost",
-        ..PLAIN
-    },
-    Setting {
-        group: "Stamp",
-        key: "cache_size",
-        flag: "--cache-size",
-        operand: "SIZE",
-        kind: Kind::Size { least: 0 },
-        unit: "bytes",
-        default: "16GiB",
-        meaning: "bytes that the cache's folder may have, at least 512 MiB; a GiB of its disk stays free",
-        ..PLAIN
-    },
+    stamp_table::STAMP,
+    stamp_table::STORE,
+    stamp_table::STORE_ENDPOINT,
+    stamp_table::STORE_REGION,
+    stamp_table::STORE_PATH_STYLE,
+    stamp_table::STORE_CA_FILE,
+    stamp_table::ETCD,
+    stamp_table::LEASE,
+    stamp_table::STORE_TIMEOUT,
+    stamp_table::ETCD_TIMEOUT,
+    stamp_table::STAMP_REPLAY_MAX,
+    stamp_table::CACHE,
+    stamp_table::CACHE_SIZE,
     Setting {
         group: "Addresses",
         key: "host",

@@ -4,7 +4,8 @@
 //! What always holds: nothing is refused here. What makes no sense is found by the parser, which reads the
 //! same words afterwards.
 
-use crate::settings::table::{SETTINGS, Setting};
+use crate::settings::setting::Setting;
+use crate::settings::table::SETTINGS;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -6,14 +6,15 @@
 use crate::configuration::Configuration;
 use crate::over_ranges::{front_end, memory_guard, services, stopped};
 use crate::serve_error::ServeError;
+use crate::stamp::former_revisions::FormerRevisions;
+use crate::stamp::load_progress::while_telling;
 use crate::stamp::process::Process;
-use crate::stamp::served_accounts::ServedAccounts;
-use crate::stamp::stand_by::Held;
+use crate::stamp::stand_by::{Held, Waiting};
 use crate::stamp::upkeep::{keep_backing_up, keep_compacting, keep_sweeping};
-use base::{BoxFuture, Environment};
+use base::{BoxFuture, Environment, LoopSign};
 use futures_util::future::{Either, join3, select};
 use partition::{Lease, ObjectTable, Partitions};
-use stamp_streams::{LoopSign, OwnedRange, RangeStop, StampLayer, Surroundings};
+use stamp_streams::{OwnedRange, RangeStop, StampLayer};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,9 @@ const CLOSE_FOR: Duration = Duration::from_secs(5);
 /// little to replay.
 const FLUSH_FOR: Duration = Duration::from_secs(10);
 
+/// The answer to clients that come while requests under way are finished.
+const STOPPING: &str = "This process is being stopped: another one of the stamp serves soon.";
+
 /// The lease of a range: it may answer while it is held.
 struct RangeLease(Arc<OwnedRange>);
 
@@ -35,25 +39,8 @@ impl Lease for RangeLease {
         self.0.admits_reads()
     }
 
-    fn watch_loop(&self, name: &str) -> Option<Box<dyn partition::LoopSign>> {
-        Some(Box::new(WatchedLoop(self.0.watch_loop(name))))
-    }
-}
-
-/// A loop of the range, for the process's beats.
-struct WatchedLoop(LoopSign);
-
-impl partition::LoopSign for WatchedLoop {
-    fn turned(&self) {
-        self.0.turned();
-    }
-
-    fn asked(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.asked())
-    }
-
-    fn end(self: Box<Self>) {
-        self.0.end();
+    fn watch_loop(&self, name: &str) -> Option<Box<dyn LoopSign>> {
+        Some(Box::new(self.0.watch_loop(name)))
     }
 }
 
@@ -65,19 +52,23 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// Opens the layers: checkpoints and logs are read. An error is the reason why not.
+    /// Opens the layers: checkpoints and logs are read, and `waiting` says how far that is. An error is the
+    /// reason why not.
     pub(super) async fn open(
         configuration: &Configuration,
         env: &Environment,
         held: Held,
+        waiting: &Waiting,
     ) -> Result<Self, String> {
         let began_at = env.clock.monotonic();
         let opened = async {
             let layer = StampLayer::open(held.range.clone()).await.map_err(|error| error.to_string())?;
+            let replays = layer.replay_progress();
             let streams = Streams::of_stamp(layer);
             let lease = Arc::new(RangeLease(held.range.clone()));
             let settings = configuration.partitions.clone();
-            let partitions = Partitions::open_while(env, streams.clone(), settings, lease).await;
+            let opening = Partitions::open_while(env, streams.clone(), settings, lease);
+            let partitions = while_telling(waiting, env, &replays, opening).await;
             let partitions = Arc::new(partitions.map_err(|error| error.to_string())?);
             let guard = env.spawner.start_thread("memory").map_err(|error| error.to_string())?;
             guard.spawn("memory", Box::pin(memory_guard(configuration, env, &partitions).run()));
@@ -119,12 +110,10 @@ impl Lost {
 pub(super) async fn serve_range(
     process: &Process<'_>,
     served: Served,
-    accounts: &ServedAccounts,
-    surroundings: &Surroundings,
+    revisions: &Arc<FormerRevisions>,
 ) -> Result<Ended, ServeError> {
     let Served { streams, partitions, held } = served;
     let (configuration, env) = (process.configuration, process.env);
-    accounts.note_served(surroundings).await;
     let services = services(configuration, env, &partitions);
     let front_end = front_end(configuration, services, env, process.limits.clone(), process.logs);
     process.readiness.note_serving(crate::admin::Layers {
@@ -142,7 +131,7 @@ pub(super) async fn serve_range(
     let upkeep = [
         Box::pin(keep_backing_up(held.life.clone(), range.clone(), clock.clone())) as BoxFuture<'static, ()>,
         Box::pin(keep_sweeping(held.life.clone(), range.clone(), clock.clone())),
-        Box::pin(keep_compacting(held.life.clone(), range.clone(), clock.clone())),
+        Box::pin(keep_compacting(held.life.clone(), range.clone(), clock.clone(), revisions.clone())),
     ];
     for task in upkeep {
         env.spawner.spawn("stamp-upkeep", task);
@@ -179,12 +168,17 @@ pub(super) async fn serve_range(
     };
     match stop {
         None => {
-            if let Some(serving) = serving {
-                serving.await;
-            }
-            // A store that does not answer must not keep the stamp here: whoever takes it seals what is open.
-            let _ = select(pin!(partitions.close()), env.clock.sleep(CLOSE_FOR)).await;
-            give_up(&held).await;
+            let stopping = async {
+                if let Some(serving) = serving {
+                    serving.await;
+                }
+                // A store that does not answer must not keep the stamp here: whoever takes it seals what is
+                // open.
+                let _ = select(pin!(partitions.close()), env.clock.sleep(CLOSE_FOR)).await;
+                give_up(&held).await;
+            };
+            // The ports are listened on to the end: whoever connects now must not wait for nothing.
+            process.answer_while(Arc::new(|| STOPPING.to_owned()), stopping).await?;
             Ok(Ended::Stopped)
         }
         Some(stop) => {

@@ -1,8 +1,9 @@
 //! Standing by: a process joins its stamp, founds it if there is none, looks at who serves it, and takes it
 //! once nobody does.
 
+use crate::stamp::former_revisions::FormerRevisions;
 use crate::stamp::founding::{FoundError, found_stamp};
-use crate::stamp::served_accounts::{ServedAccounts, Silence, may_take};
+use crate::stamp::served_settings::{ServedSettings, Silence, may_take};
 use crate::stamp::stores::{StampFailure, Stores};
 use futures_util::future::{Either, select};
 use parking_lot::Mutex;
@@ -33,6 +34,11 @@ impl Waiting {
         }
     }
 
+    /// The same, but nothing is logged.
+    pub(super) fn update(&self, what: String) {
+        *self.0.lock() = what;
+    }
+
     /// What it waits for.
     pub(crate) fn reason(&self) -> String {
         format!("This process stands by: {}.", self.0.lock())
@@ -61,7 +67,8 @@ pub(super) struct StandBy<'a> {
     /// When it saw first that nobody has the stamp since this epoch, by the monotonic clock.
     pub(super) released_at: Mutex<Option<(OwnerEpoch, Duration)>>,
     pub(super) stores: &'a Stores,
-    pub(super) accounts: &'a ServedAccounts,
+    pub(super) settings: &'a ServedSettings,
+    pub(super) revisions: &'a FormerRevisions,
     pub(super) waiting: &'a Waiting,
 }
 
@@ -87,8 +94,13 @@ impl StandBy<'_> {
             *self.life.lock() = Some(life.clone());
             let watch = RangeWatch::new(&life);
             while life.holds() {
+                self.note_revision(&life);
                 match self.try_to_take(&watch).await? {
-                    Tried::Taken(range) => return Ok(Held { life, range }),
+                    Tried::Taken(range) => {
+                        // At once: others count its silence by this.
+                        self.settings.note_served(self.surroundings()).await;
+                        return Ok(Held { life, range });
+                    }
                     Tried::NotNow => self.surroundings().clock.sleep(LOOK_EVERY).await,
                     Tried::StandDown => break,
                 }
@@ -140,18 +152,20 @@ impl StandBy<'_> {
     }
 
     async fn may_take(&self, watch: &RangeWatch, own: OwnEntry) -> Result<bool, StampError> {
-        let served = self.accounts.are_served(self.surroundings()).await;
-        let served = served.map_err(|error| StampError::Store { what: "accounts".to_owned(), error })?;
+        let served = self.settings.served(self.surroundings()).await;
+        let served = served.map_err(|error| StampError::Store { what: "settings".to_owned(), error })?;
+        let unlike = self.settings.unlike(&served);
         let ttl = self.surroundings().settings.ttl;
-        let may = may_take(served, self.silence(watch, own), ttl);
-        if !may {
-            self.waiting.note(
-                "its accounts or their keys are not those that the stamp is served with, so it does not join; \
-                 give it the same"
-                    .to_owned(),
-            );
+        let may = may_take(unlike, self.silence(watch, own), ttl);
+        if let Some(unlike) = unlike.filter(|_| !may) {
+            self.waiting.note(unlike.reason());
         }
         Ok(may)
+    }
+
+    /// Notes how far etcd is: whoever serves next has it forget what was before.
+    fn note_revision(&self, life: &Life) {
+        self.revisions.note(life.life().generation, life.known_revision());
     }
 
     fn silence(&self, watch: &RangeWatch, own: OwnEntry) -> Silence {

@@ -83,6 +83,8 @@ impl Stores {
         let settings = StampSettings {
             ttl,
             margin: (ttl / MARGIN_OF_LEASE).min(MARGIN_MAX),
+            object_try_for: configuration.store_timeout,
+            key_try_for: configuration.etcd_timeout,
             extent_size_bytes: EXTENT_SIZE_BYTES,
             give_up_after: ttl / GIVE_UP_OF_LEASE,
             window: WINDOW,

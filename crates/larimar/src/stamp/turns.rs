@@ -2,28 +2,24 @@
 
 use crate::admin::StampSource;
 use crate::configuration::stamp::StampConfiguration;
-use crate::over_ranges::{front_end_settings, stopped};
+use crate::over_ranges::stopped;
 use crate::serve_error::ServeError;
 use crate::service_manager;
+use crate::stamp::former_revisions::FormerRevisions;
 use crate::stamp::local_block_cache::LocalBlockCache;
 use crate::stamp::process::Process;
-use crate::stamp::served_accounts::ServedAccounts;
+use crate::stamp::served_settings::ServedSettings;
 use crate::stamp::serving::{Ended, Lost, Served, serve_range};
 use crate::stamp::stand_by::{Held, StandBy, TAKES_OF_LEASE, Waiting};
 use crate::stamp::stores::{StampFailure, Stores};
-use base::BoxFuture;
-use front_end::{Limits, StandByFrontEnd};
 use futures_util::future::{Either, select};
 use stamp_streams::{Next, OwnedRange, RangeStop};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// How long a process that has stopped serving has to leave its stamp.
 const LEAVE_FOR: Duration = Duration::from_secs(2);
-/// How long requests under way have once a process that stood by serves.
-const STAND_BY_DRAIN_FOR: Duration = Duration::from_millis(100);
 /// How long loading a stamp that was taken may take.
 const OPEN_FOR: Duration = Duration::from_secs(120);
 
@@ -43,7 +39,8 @@ pub(crate) async fn run(
     };
     let cache = local.as_ref().map(|local| local.cache.clone());
     stores.surroundings.cache = cache.clone();
-    let accounts = ServedAccounts::of(&process.configuration.accounts, &stores.surroundings);
+    let settings = ServedSettings::of(&process.configuration.accounts, &stores.surroundings);
+    let revisions = Arc::new(FormerRevisions::new(stores.surroundings.clock.clone()));
     process.readiness.note_stamp(StampSource::new(
         stores.objects.counts.clone(),
         stores.key_counts.clone(),
@@ -55,12 +52,13 @@ pub(crate) async fn run(
         life: Default::default(),
         released_at: Default::default(),
         stores: &stores,
-        accounts: &accounts,
+        settings: &settings,
+        revisions: &revisions,
         waiting: &waiting,
     };
     say_started()?;
     service_manager::note_ready();
-    let ended = take_turns(process, &stand_by, &waiting, &accounts).await;
+    let ended = take_turns(process, &stand_by, &waiting, &revisions).await;
     // Whatever it was at: another need not wait for the lease's end.
     let life = stand_by.life.lock().take();
     if let Some(life) = life.filter(|life| life.holds()) {
@@ -76,16 +74,15 @@ async fn take_turns(
     process: &Process<'_>,
     stand_by: &StandBy<'_>,
     waiting: &Arc<Waiting>,
-    accounts: &ServedAccounts,
+    revisions: &Arc<FormerRevisions>,
 ) -> Result<(), ServeError> {
-    let surroundings = &stand_by.stores.surroundings;
     let mut before: Option<Lost> = None;
     while !*process.stop.borrow() {
         let served = match take_and_open(process, stand_by, waiting, before.take()).await? {
             Some(served) => served,
             None => continue,
         };
-        before = match serve_range(process, served, accounts, surroundings).await? {
+        before = match serve_range(process, served, revisions).await? {
             Ended::Stopped => break,
             Ended::Lost(lost) => Some(lost),
         };
@@ -102,29 +99,14 @@ async fn take_and_open(
     before: Option<Lost>,
 ) -> Result<Option<Served>, ServeError> {
     process.readiness.note_standing_by(waiting.clone());
-    let (ended, ends) = watch::channel(false);
     let reason = waiting.clone();
-    // Whoever drips a request must not hold up those that could be served.
-    let limits = Limits { drain_for_max: STAND_BY_DRAIN_FOR, ..process.limits.clone() };
-    let front_end = StandByFrontEnd::new(
-        front_end_settings(process.configuration, process.env, limits, process.logs),
-        Arc::new(move || reason.reason()),
-        process.env.clock.clone(),
-        process.env.random.clone(),
-        process.env.spawner.clone(),
-    );
-    let shutdown = || -> BoxFuture<'static, ()> { Box::pin(stopped(ends.clone())) };
-    let answering = front_end.serve(process.listeners_again()?, shutdown);
     let opening = async {
-        let opened = tokio::select! {
+        tokio::select! {
             () = stopped(process.stop.clone()) => Ok(None),
             opened = open(process, stand_by, waiting, before) => opened,
-        };
-        ended.send_replace(true);
-        opened
+        }
     };
-    let ((), opened) = futures_util::future::join(answering, opening).await;
-    opened
+    process.answer_while(Arc::new(move || reason.reason()), opening).await?
 }
 
 async fn open(
@@ -154,7 +136,7 @@ async fn open(
         None => stand_by.take(life).await?,
     };
     waiting.note("the stamp was taken, and its log is being read".to_owned());
-    let opening = Served::open(process.configuration, process.env, held.clone());
+    let opening = Served::open(process.configuration, process.env, held.clone(), waiting);
     let opened = match select(pin!(opening), process.env.clock.sleep(OPEN_FOR)).await {
         Either::Left((opened, _)) => opened,
         Either::Right(_) => Err("it takes too long to load it".to_owned()),

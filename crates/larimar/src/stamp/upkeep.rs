@@ -4,6 +4,7 @@
 //! What always holds: while nothing changes, nothing is sent to the object store; a failure is logged and
 //! tried again, and keeps nobody from being served.
 
+use crate::stamp::former_revisions::FormerRevisions;
 use base::Clock;
 use futures_util::future::{Either, select};
 use stamp::Mark;
@@ -14,10 +15,16 @@ use std::time::Duration;
 
 /// Between two backups, at least.
 const BACK_UP_EVERY: Duration = Duration::from_secs(180);
+/// The first sweep of a turn of serving: a stamp that changes hands more often is not swept.
+const FIRST_SWEEP_AFTER: Duration = Duration::from_secs(120);
 /// Between two sweeps, at least.
 const SWEEP_EVERY: Duration = Duration::from_secs(900);
-/// Former values of etcd's keys are kept for so long, at least.
+/// Between two compactions of etcd, at least.
 const COMPACT_EVERY: Duration = Duration::from_secs(300);
+/// Former values of etcd's keys are kept for so long, at least.
+const FORMER_VALUES_FOR: Duration = Duration::from_secs(300);
+/// How often it is noted how far etcd is.
+const LOOK_AT_REVISIONS_EVERY: Duration = Duration::from_secs(60);
 /// Backups of all documents that are kept.
 const KEPT_BACKUPS: usize = 8;
 /// Sweeps after the last change, so that what it dropped goes once it is old enough.
@@ -44,11 +51,13 @@ pub(super) async fn keep_backing_up(life: Arc<Life>, range: Arc<OwnedRange>, clo
 /// Sweeps until the range is not served any more.
 pub(super) async fn keep_sweeping(life: Arc<Life>, range: Arc<OwnedRange>, clock: Arc<dyn Clock>) {
     let sweeper = Sweeper::new(&life);
-    let (mut last, mut left) = (None, SWEEPS_AFTER_CHANGE);
+    sweeper.begin().await;
+    let (mut last, mut left, mut rest) = (None, SWEEPS_AFTER_CHANGE, FIRST_SWEEP_AFTER);
     while range.stopped().is_none() {
-        if let Either::Left(_) = select(pin!(range.until_stopped()), clock.sleep(SWEEP_EVERY)).await {
+        if let Either::Left(_) = select(pin!(range.until_stopped()), clock.sleep(rest)).await {
             return;
         }
+        rest = SWEEP_EVERY;
         let mark = range.document().mark;
         if last != Some(mark) {
             left = SWEEPS_AFTER_CHANGE;
@@ -70,20 +79,30 @@ pub(super) async fn keep_sweeping(life: Arc<Life>, range: Arc<OwnedRange>, clock
     }
 }
 
-/// Has etcd forget former values until the range is not served any more.
-pub(super) async fn keep_compacting(life: Arc<Life>, range: Arc<OwnedRange>, clock: Arc<dyn Clock>) {
-    let mut before = forget_former_values(&life, None).await.ok();
-    loop {
-        if let Either::Left(_) = select(pin!(range.until_stopped()), clock.sleep(COMPACT_EVERY)).await {
-            return;
+/// Has etcd forget former values until the range is not served any more: at first at once, because a stamp
+/// may change hands more often than that is done.
+pub(super) async fn keep_compacting(
+    life: Arc<Life>,
+    range: Arc<OwnedRange>,
+    clock: Arc<dyn Clock>,
+    revisions: Arc<FormerRevisions>,
+) {
+    let generation = life.life().generation;
+    let mut next_at = Duration::ZERO;
+    while range.stopped().is_none() {
+        let now = clock.monotonic();
+        revisions.note(generation, life.known_revision());
+        let old = revisions.older_than(FORMER_VALUES_FOR, generation).filter(|_| now >= next_at);
+        if let Some(revision) = old {
+            next_at = now + COMPACT_EVERY;
+            if let Err(error) = forget_former_values(&life, revision).await {
+                tracing::warn!(
+                    %error,
+                    "etcd can't be compacted, and takes no changes any more once its quota is full: start it with \
+                     --auto-compaction-retention if this goes on; it is tried again"
+                );
+            }
         }
-        match forget_former_values(&life, before).await {
-            Ok(revision) => before = Some(revision),
-            Err(error) => tracing::warn!(
-                %error,
-                "etcd can't be compacted, and takes no changes any more once its quota is full: start it with \
-                 --auto-compaction-retention if this goes on; it is tried again"
-            ),
-        }
+        let _ = select(pin!(range.until_stopped()), clock.sleep(LOOK_AT_REVISIONS_EVERY)).await;
     }
 }

@@ -8,6 +8,8 @@
 use crate::Failure;
 use crate::check::{EXIT_DAMAGED, text};
 use crate::output::progress::Progress;
+use crate::places::ContainerNames;
+use crate::places::container_names::container_names_of_stamp;
 use crate::stamp_commands::check_parts::{CheckedParts, Look, check_parts};
 use crate::stamp_commands::holes::{Hole, find_holes, judge};
 use crate::stamp_commands::opened::OpenedStamp;
@@ -53,7 +55,9 @@ pub(super) async fn check(stamp: &OpenedStamp, is_quiet: bool) -> Result<ExitCod
     found.extent_count = parts.extent_count;
     found.block_count = parts.block_count;
     found.size_bytes = parts.size_bytes;
-    let mut said = text(&stamp.name, &found, None);
+    // Where nothing is damaged nothing has to be named.
+    let names = if found.damages.is_empty() { None } else { Some(names(stamp, &look).await) };
+    let mut said = text(&stamp.name, &found, names.as_ref(), None);
     put_notes(&mut said, &stamp.name, is_served, look.snapshot.revision().0, &parts, &unnamed);
     if look.snapshot.has_unfinished_migration() {
         said.push_str(&format!(
@@ -92,6 +96,16 @@ async fn check_ranges(
         all.log_change_count += found.log_change_count;
     }
     Ok(all)
+}
+
+/// Names of the containers, as far as they can be read.
+async fn names(stamp: &OpenedStamp, look: &Look) -> ContainerNames {
+    let mut names = ContainerNames::default();
+    for layer in &look.layers {
+        let streams = Streams::of_stamp(layer.clone());
+        names = container_names_of_stamp(&stamp.env, &streams, names).await;
+    }
+    names
 }
 
 /// Objects that no document names.

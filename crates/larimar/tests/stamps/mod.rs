@@ -103,11 +103,20 @@ impl Stamp {
 
     /// Starts a process in a folder of its own; whether it serves, others decide.
     pub(crate) fn process(&self, name: &str) -> Process {
+        self.process_with(name, &[])
+    }
+
+    /// The same with other settings.
+    pub(crate) fn process_with(&self, name: &str, settings: &[&str]) -> Process {
         let folder = self.folder.path().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
-        let place = self.place();
+        let mut place = self.place();
+        if settings.contains(&"--lease") {
+            place.truncate(place.len() - 2);
+        }
         let mut words: Vec<&str> = vec!["serve"];
         words.extend(place.iter().map(String::as_str));
+        words.extend(settings);
         words.extend(["--cache", "near"]);
         words.extend(["--table-port", "0", "--queue-port", "0", "--blob-port", "0", "--admin-port", "none"]);
         let server = Server::start(&folder, &words, &[]);

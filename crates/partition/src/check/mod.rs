@@ -18,12 +18,13 @@ use crate::blob_data::data_writer::DataWriter;
 use crate::error::PartitionError;
 use crate::lease::EndlessLease;
 use crate::memory::memory_budget::MemoryBudget;
+use crate::operation::{ObjectTable, Scan};
 use crate::range_partition::{Life, RangeMetrics, Shared};
 use crate::settings::PartitionSettings;
 use crate::tree::block_cache::BlockCache;
 use base::overlay_disk::OverlayDisk;
 use base::{BoxFuture, Environment};
-use ranges::RangeCheck;
+use ranges::{RangeCheck, scan_table};
 use std::sync::Arc;
 use stream::{
     DamagedPart, ExtentId, Incarnation, StreamCheck, StreamDamage, StreamError, StreamSettings, Streams,
@@ -94,6 +95,22 @@ pub fn check_stamp_streams<'a>(
             damage.meaning = words::of_stamp(&damage.meaning);
         }
         Ok(found)
+    })
+}
+
+/// Shows the rows of a table to `scan`, as far as they can be read, of the streams of a stamp of several
+/// processes, which are only read: for who wants names for what a check has found.
+pub fn scan_stamp_streams<'a, S: Scan>(
+    env: &'a Environment,
+    streams: &'a Arc<Streams>,
+    table: ObjectTable,
+    scan: S,
+) -> BoxFuture<'a, S> {
+    Box::pin(async move {
+        match shared(env, streams.clone()) {
+            Ok(shared) => scan_table(&shared, table, scan).await,
+            Err(_) => scan,
+        }
     })
 }
 

@@ -13,7 +13,7 @@ use crate::map::dead_containers::DeadContainers;
 use crate::map::dead_filter::AliveRows;
 use crate::map::map_copy::copy_name;
 use crate::map::partition_map::MapEntry;
-use crate::operation::{OBJECT_TABLES, ObjectTable, RowVersion};
+use crate::operation::{OBJECT_TABLES, ObjectTable, RowVersion, Scan};
 use crate::partition_server::{FIRST_RANGE_ID, MapLook, look_at_map, range_ids};
 use crate::range_partition::{RangeStreams, Shared, read, read_metadata};
 use std::collections::BTreeSet;
@@ -255,6 +255,21 @@ impl<'a> RangeCheck<'a> {
         }
         Ok(count)
     }
+}
+
+/// Shows the rows of a table to `scan`, as far as they can be read.
+pub(super) async fn scan_table<S: Scan>(shared: &Shared, table: ObjectTable, mut scan: S) -> S {
+    let Ok(MapLook { entries, dead, .. }) = look_at_map(shared).await else { return scan };
+    for entry in entries.iter().filter(|entry| entry.table == table) {
+        let names = RangeStreams::new(table, entry.id);
+        let Ok(range) = read(shared, names, &entry.range).await else { continue };
+        let mut alive = AliveRows::new(dead.filter(table), entry.range.clone(), scan);
+        while let Ok(Some(part)) = alive.next_part().await
+            && range.scan(&part, &mut alive).await.is_ok()
+        {}
+        scan = alive.into_scan();
+    }
+    scan
 }
 
 /// What it means for the rows of a range that it does not load.

@@ -96,6 +96,7 @@ impl PartitionServer {
     async fn read_ranges(&self, entries: &[MapEntry]) -> Result<Vec<FoundRange>, PartitionError> {
         let metrics = &self.shared.metrics;
         metrics.start_ranges.set(entries.len() as u64);
+        metrics.start_ranges_read.set(0);
         let reads: Vec<_> = entries.iter().map(|entry| self.read_range(entry.clone()).boxed()).collect();
         let mut reading = stream::iter(reads).buffered(READ_AT_ONCE_MAX);
         let mut found = Vec::with_capacity(entries.len());

@@ -51,12 +51,11 @@ impl Piece {
                 let from = if whole.is_empty() { vec![0] } else { whole.into_bytes() };
                 Piece { from, end }
             }
+            Selection::Behind { prefix, after } => {
+                let end = Some(prefix_end(&format!("{base}{prefix}")));
+                Piece { from: [base.as_bytes(), after.as_bytes(), &[0]].concat(), end }
+            }
         }
-    }
-
-    /// What of it is behind a key.
-    pub(crate) fn behind(&self, key: &[u8]) -> Self {
-        Piece { from: [key, &[0]].concat(), end: self.end.clone() }
     }
 
     fn request(&self, revision: Option<Revision>) -> Value {

@@ -15,9 +15,8 @@ use base::Clock;
 use serde_json::json;
 use stamp::Revision;
 use stamp_streams::{
-    KeyAnswer, KeyTransaction, KeyValues, Selection, Snapshot, StoreError, StoreLease, StoreState,
+    KeyAnswer, KeyTransaction, KeyValues, ReadPage, Selection, Snapshot, StoreError, StoreLease, StoreState,
 };
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,8 +25,6 @@ const SHORT_SIZE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a page of a read, at most: pages of a few selections, whose documents have up to 256 KiB, in
 /// base64.
 const READ_SIZE_BYTES_MAX: usize = 256 << 20;
-/// Pages of one read, at most.
-const PAGES_MAX: usize = 10_000;
 
 /// Keys of one etcd, below a prefix.
 pub(crate) struct EtcdKeys {
@@ -81,6 +78,17 @@ impl EtcdKeys {
     }
 }
 
+/// What of a selection is behind a key, which has the base in front.
+fn behind(selection: &Selection, key: &[u8], base: &str) -> Option<Selection> {
+    let after = std::str::from_utf8(key.strip_prefix(base.as_bytes())?).ok()?.to_owned();
+    match selection {
+        Selection::Key(_) => None,
+        Selection::Prefix(prefix) | Selection::Behind { prefix, .. } => {
+            Some(Selection::Behind { prefix: prefix.clone(), after })
+        }
+    }
+}
+
 #[async_trait]
 impl KeyValues for EtcdKeys {
     async fn commit(&self, transaction: &KeyTransaction) -> KeyAnswer {
@@ -108,34 +116,25 @@ impl KeyValues for EtcdKeys {
         }
     }
 
-    async fn read(&self, selections: &[Selection]) -> Result<Snapshot, StoreError> {
-        let mut pieces: Vec<Piece> =
-            selections.iter().map(|selection| Piece::of(selection, &self.base)).collect();
-        if pieces.is_empty() {
-            return Ok(Snapshot { state: self.state().await?, entries: Vec::new() });
+    async fn read_page(
+        &self,
+        selections: &[Selection],
+        at: Option<Revision>,
+    ) -> Result<ReadPage, StoreError> {
+        if selections.is_empty() {
+            let snapshot = Snapshot { state: self.state().await?, entries: Vec::new() };
+            return Ok(ReadPage { snapshot, rest: Vec::new() });
         }
-        let (mut state, mut entries) = (None::<StoreState>, BTreeMap::new());
-        for _ in 0..PAGES_MAX {
-            let rest = pieces.split_off(pieces.len().min(SELECTIONS_MAX));
-            let at = state.map(|state| state.revision);
-            let (read_at, pages) = self.read_pieces(&pieces, at).await?;
-            // Later pages are read at the first one's revision, and the store may have gone on.
-            if state.is_some_and(|state| state.cluster != read_at.cluster) {
-                return Err(StoreError::Unavailable("another etcd answers".to_owned()));
-            }
-            let state = *state.get_or_insert(read_at);
-            let behind = pieces.iter().zip(&pages);
-            let behind = behind.filter_map(|(piece, page)| Some(piece.behind(page.more_behind.as_ref()?)));
-            let next: Vec<Piece> = behind.chain(rest).collect();
-            let found = pages.into_iter().flat_map(|page| page.entries);
-            // Selections may overlap.
-            entries.extend(found.map(|entry| (entry.key.clone(), entry)));
-            if next.is_empty() {
-                return Ok(Snapshot { state, entries: entries.into_values().collect() });
-            }
-            pieces = next;
+        let (now, later) = selections.split_at(selections.len().min(SELECTIONS_MAX));
+        let pieces: Vec<Piece> = now.iter().map(|selection| Piece::of(selection, &self.base)).collect();
+        let (state, pages) = self.read_pieces(&pieces, at).await?;
+        let mut rest = Vec::new();
+        for (selection, page) in now.iter().zip(&pages) {
+            rest.extend(page.more_behind.as_ref().and_then(|key| behind(selection, key, &self.base)));
         }
-        Err(StoreError::Refused(format!("a read has more than {PAGES_MAX} pages")))
+        rest.extend_from_slice(later);
+        let entries = pages.into_iter().flat_map(|page| page.entries).collect();
+        Ok(ReadPage { snapshot: Snapshot { state, entries }, rest })
     }
 
     async fn wait_for_change(&self, after: Revision) -> Result<(), StoreError> {

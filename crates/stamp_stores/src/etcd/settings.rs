@@ -8,16 +8,17 @@ use std::time::Duration;
 const CONNECTIONS_MAX: usize = 32;
 /// How long a connection is kept without a request.
 const IDLE_FOR: Duration = Duration::from_secs(60);
-/// The longest wait for a connection: the next member is tried then, and all that within one try of
-/// `stamp_streams`.
-const CONNECT_FOR: Duration = Duration::from_secs(1);
-/// The longest wait for the answer to a read, before the next member is tried.
-const READ_FOR: Duration = Duration::from_secs(2);
-/// The longest wait for the answer to a transaction: a change of the leader takes less than 2 s. It is not
-/// sent again here.
-const COMMIT_FOR: Duration = Duration::from_secs(4);
-/// The longest wait for a change; shorter than [`stamp_streams::TRY_FOR`].
-const WAIT_FOR: Duration = Duration::from_secs(4);
+/// How long one try of `stamp_streams` may take, unless it is set otherwise.
+const TRY_FOR: Duration = stamp_streams::TRY_FOR;
+/// The share of it that making a connection has, in fifths: the next member is tried then.
+const CONNECT_FIFTHS: u32 = 1;
+/// That of the answer to a read, before the next member is tried.
+const READ_FIFTHS: u32 = 2;
+/// That of the answer to a transaction, which is not sent again here: a change of the leader takes less than
+/// 2 s.
+const COMMIT_FIFTHS: u32 = 4;
+/// That of the wait for a change.
+const WAIT_FIFTHS: u32 = 4;
 
 /// Settings of etcd.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,15 +61,27 @@ impl Default for KeyValueSettings {
             password: None,
             connections_max: CONNECTIONS_MAX,
             idle_for: IDLE_FOR,
-            connect_for: CONNECT_FOR,
-            read_for: READ_FOR,
-            commit_for: COMMIT_FOR,
-            wait_for: WAIT_FOR,
+            connect_for: TRY_FOR * CONNECT_FIFTHS / 5,
+            read_for: TRY_FOR * READ_FIFTHS / 5,
+            commit_for: TRY_FOR * COMMIT_FIFTHS / 5,
+            wait_for: TRY_FOR * WAIT_FIFTHS / 5,
         }
     }
 }
 
 impl KeyValueSettings {
+    /// The same with the times of an etcd whose requests take up to `try_for`, another member included: the
+    /// longest waits for a connection, for answers and for a change follow from it.
+    pub fn with_try_for(self, try_for: Duration) -> Self {
+        KeyValueSettings {
+            connect_for: try_for * CONNECT_FIFTHS / 5,
+            read_for: try_for * READ_FIFTHS / 5,
+            commit_for: try_for * COMMIT_FIFTHS / 5,
+            wait_for: try_for * WAIT_FIFTHS / 5,
+            ..self
+        }
+    }
+
     /// Bounds of connections whose answers come in parts within `part_for`.
     pub(crate) fn connections(&self, part_for: Duration) -> ConnectionSettings {
         ConnectionSettings {
@@ -78,5 +91,19 @@ impl KeyValueSettings {
             permit_for: self.read_for,
             part_for,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_follow_from_the_time_of_a_try() {
+        let usual = KeyValueSettings::default();
+        assert_eq!(usual.clone().with_try_for(stamp_streams::TRY_FOR), usual);
+        let slow = usual.with_try_for(Duration::from_secs(20));
+        let waits = [slow.connect_for, slow.read_for, slow.commit_for, slow.wait_for];
+        assert_eq!(waits, [4, 8, 16, 16].map(Duration::from_secs));
     }
 }

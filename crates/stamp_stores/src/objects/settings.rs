@@ -7,13 +7,14 @@ use std::time::Duration;
 const CONNECTIONS_MAX: usize = 128;
 /// How long a connection is kept without a request: less than servers and what balances load keep it.
 const IDLE_FOR: Duration = Duration::from_secs(20);
-/// The longest wait for a connection.
-const CONNECT_FOR: Duration = Duration::from_secs(2);
-/// The longest wait for the head of an answer, with what is sent before it. `stamp_streams` gives up earlier
-/// ([`stamp_streams::TRY_FOR`]); this is for callers without a bound of their own.
-const ANSWER_FOR: Duration = Duration::from_secs(10);
-/// The longest wait for a further part of an answer.
-const PART_FOR: Duration = Duration::from_secs(4);
+/// How long one try of a request may take, unless it is set otherwise.
+const TRY_FOR: Duration = stamp_streams::TRY_FOR;
+/// The share of it that making a connection has, and a further part of an answer, in fifths.
+const CONNECT_FIFTHS: u32 = 2;
+const PART_FIFTHS: u32 = 4;
+/// How much longer the head of an answer may take, with what is sent before it: `stamp_streams` gives a try
+/// up earlier; this is for callers without a bound of their own.
+const ANSWER_TRIES: u32 = 2;
 
 /// Settings of an object store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,14 +51,25 @@ impl Default for ObjectStoreSettings {
             ca_file: None,
             connections_max: CONNECTIONS_MAX,
             idle_for: IDLE_FOR,
-            connect_for: CONNECT_FOR,
-            answer_for: ANSWER_FOR,
-            part_for: PART_FOR,
+            connect_for: TRY_FOR * CONNECT_FIFTHS / 5,
+            answer_for: TRY_FOR * ANSWER_TRIES,
+            part_for: TRY_FOR * PART_FIFTHS / 5,
         }
     }
 }
 
 impl ObjectStoreSettings {
+    /// The same with the times of a store whose requests take up to `try_for`, with what they send: the
+    /// longest waits for a connection, for the head of an answer and for a part of one follow from it.
+    pub fn with_try_for(self, try_for: Duration) -> Self {
+        ObjectStoreSettings {
+            connect_for: try_for * CONNECT_FIFTHS / 5,
+            answer_for: try_for * ANSWER_TRIES,
+            part_for: try_for * PART_FIFTHS / 5,
+            ..self
+        }
+    }
+
     pub(crate) fn connections(&self) -> ConnectionSettings {
         ConnectionSettings {
             connections_max: self.connections_max,
@@ -66,5 +78,19 @@ impl ObjectStoreSettings {
             permit_for: self.answer_for,
             part_for: self.part_for,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_follow_from_the_time_of_a_try() {
+        let usual = ObjectStoreSettings::default();
+        assert_eq!(usual.clone().with_try_for(stamp_streams::TRY_FOR), usual);
+        let slow = usual.with_try_for(Duration::from_secs(20));
+        let waits = [slow.connect_for, slow.answer_for, slow.part_for];
+        assert_eq!(waits, [8, 40, 16].map(Duration::from_secs));
     }
 }

@@ -4,7 +4,7 @@ use crate::requests::counts::{RequestCounts, RequestKind};
 use async_trait::async_trait;
 use base::Clock;
 use stamp::Revision;
-use stamp_streams::{KeyAnswer, KeyTransaction, KeyValues, Selection, Snapshot, StoreError, StoreLease};
+use stamp_streams::{KeyAnswer, KeyTransaction, KeyValues, ReadPage, Selection, StoreError, StoreLease};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,11 +25,15 @@ impl<S: KeyValues> KeyValues for CountedKeys<S> {
         answer
     }
 
-    async fn read(&self, selections: &[Selection]) -> Result<Snapshot, StoreError> {
+    async fn read_page(
+        &self,
+        selections: &[Selection],
+        at: Option<Revision>,
+    ) -> Result<ReadPage, StoreError> {
         let under_way = self.counts.begin(RequestKind::ReadKeys, &self.clock);
-        let answer = self.store.read(selections).await;
-        let size_of = |snapshot: &Snapshot| {
-            snapshot.entries.iter().map(|entry| entry.key.len() + entry.value.len()).sum()
+        let answer = self.store.read_page(selections, at).await;
+        let size_of = |page: &ReadPage| {
+            page.snapshot.entries.iter().map(|entry| entry.key.len() + entry.value.len()).sum()
         };
         under_way.end(answer.is_ok(), answer.as_ref().map_or(0, size_of));
         answer

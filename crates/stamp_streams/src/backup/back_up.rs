@@ -112,7 +112,7 @@ pub async fn prune_backups(life: &Life, keep_count: usize) -> Result<usize, Stam
         if !life.holds() {
             return Err(StampError::LeaseEnded);
         }
-        match surroundings.try_once(surroundings.objects.delete(&name)).await {
+        match surroundings.try_object(surroundings.objects.delete(&name)).await {
             Some(Ok(()) | Err(StoreError::NotThere)) => count += 1,
             // The next one tries again.
             Some(Err(error)) => return Err(StampError::store(&name, error)),

@@ -41,7 +41,7 @@ pub async fn is_founded(surroundings: &Surroundings) -> Result<bool, StampError>
         return Ok(true);
     }
     let stamp = surroundings.settings.stamp;
-    let listed = surroundings.try_once(surroundings.objects.list(&extents_folder(stamp), None)).await;
+    let listed = surroundings.try_object(surroundings.objects.list(&extents_folder(stamp), None)).await;
     let listed = listed.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
     let listed = listed.map_err(|error| StampError::store("the objects of the stamp", error))?;
     if listed.names.is_empty() {
@@ -155,7 +155,7 @@ pub(crate) async fn put_life(surroundings: &Surroundings, entry: LifeEntry) -> R
     };
     let mut back_off = surroundings.back_off();
     for _ in 0..TRIES_MAX {
-        match surroundings.try_once(surroundings.keys.commit(&transaction)).await {
+        match surroundings.try_key(surroundings.keys.commit(&transaction)).await {
             Some(KeyAnswer::Committed(_)) => return Ok(()),
             Some(KeyAnswer::CompareFailed(_)) => match read_life(surroundings).await {
                 Ok(Some(found)) if found == entry => return Ok(()),

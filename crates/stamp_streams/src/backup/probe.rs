@@ -87,7 +87,7 @@ async fn create(surroundings: &Surroundings, name: &str, content: &Bytes) -> Tri
 async fn delete(surroundings: &Surroundings, name: &str) -> Result<(), StampError> {
     let mut back_off = surroundings.back_off();
     for _ in 0..TRIES_MAX {
-        match surroundings.try_once(surroundings.objects.delete(name)).await {
+        match surroundings.try_object(surroundings.objects.delete(name)).await {
             Some(Ok(()) | Err(StoreError::NotThere)) => return Ok(()),
             Some(Err(StoreError::Refused(why))) => {
                 return Err(unfit(&format!("an object can't be deleted: {why}")));

@@ -56,7 +56,7 @@ pub(crate) async fn check_store(
 ) -> Result<(), StampError> {
     let stamp = surroundings.settings.stamp;
     let name = mark_name(stamp, generation);
-    let read = surroundings.try_once(surroundings.objects.read(&name, 0, 1)).await;
+    let read = surroundings.try_object(surroundings.objects.read(&name, 0, 1)).await;
     match read.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned()))) {
         Ok(_) => Ok(()),
         Err(StoreError::NotThere) => Err(StampError::Setup(format!(

@@ -1,12 +1,13 @@
 //! Sweeps: the store is listed, then all documents are read at one revision, then what `stamp::choose_sweep`
 //! chooses is done.
 //!
-//! How long ago an extent was dropped is counted by the sweeper's own clock, from when it first saw the key:
-//! never longer than it is, and anew for each sweeper.
+//! How long ago an extent was dropped is counted by the sweeper's own clock, from when it first saw the key,
+//! or by the stored clock of all sweepers (`ages.rs`), whichever says more: never longer than it is.
 //!
 //! What always holds: nothing but a sweep deletes; a sweep that is cut off anywhere has done no harm.
 
 use crate::backup::back_up::newest_backup;
+use crate::collection::age_clock::AgeClock;
 use crate::error::StampError;
 use crate::extents::seal::{SealFor, seal};
 use crate::membership::forget::forget_beat;
@@ -14,6 +15,8 @@ use crate::membership::life::Life;
 use crate::metadata::metadata_store::Values;
 use crate::metadata::wire::KeyKind;
 use crate::settings::Breach;
+use futures_util::StreamExt;
+use futures_util::stream;
 use parking_lot::Mutex;
 use stamp::{
     Compare, DroppedExtent, ExtentName, ExtentPlace, FIRST_EPOCH, Found, Incarnation, Key, Listing,
@@ -23,6 +26,9 @@ use stamp::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Objects that a sweep deletes at a time: a store takes that many without others noticing it.
+const DELETIONS_AT_ONCE_MAX: usize = 16;
 
 /// What a sweep has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,12 +46,20 @@ pub struct Sweeper {
     life: Arc<Life>,
     /// When the key of a dropped extent was first seen as it is.
     seen: Mutex<BTreeMap<ExtentName, (Revision, Duration)>>,
+    /// None: it is read anew.
+    ages: Mutex<Option<AgeClock>>,
 }
 
 impl Sweeper {
     /// Sweeps for this life.
     pub fn new(life: &Arc<Life>) -> Self {
-        Sweeper { life: life.clone(), seen: Mutex::default() }
+        Sweeper { life: life.clone(), seen: Mutex::default(), ages: Mutex::default() }
+    }
+
+    /// What was dropped grows older from now on, and not only from the first sweep on.
+    pub async fn begin(&self) {
+        let ages = AgeClock::read(&self.life).await;
+        *self.ages.lock() = ages;
     }
 
     /// One sweep.
@@ -69,6 +83,10 @@ impl Sweeper {
             }
             None => life.metadata.list(&kinds, &[Key::Collection]).await?,
         };
+        let read_at = life.surroundings.clock.monotonic();
+        if self.ages.lock().is_none() {
+            self.begin().await;
+        }
         let backup = match planted.has(Breach::DeleteWithoutBackup) {
             true => Some(Revision(u64::MAX)),
             false => newest_backup(&life.surroundings, life.life()).await?,
@@ -76,14 +94,28 @@ impl Sweeper {
         let view = self.view(Listing { paths, ended_at }, &values, backup);
         let actions = self.choose(&view)?;
         let mut swept = Swept::default();
-        for action in actions {
+        let (deleted, others): (Vec<_>, Vec<_>) =
+            actions.into_iter().partition(|action| matches!(action, SweepAction::Delete(_)));
+        // An extent of which something is deleted has no other step in the same sweep.
+        self.delete(deleted, &mut swept).await?;
+        for action in others {
             if !life.holds() {
                 return Err(StampError::LeaseEnded);
             }
             self.act(action, &view, &values, &mut swept).await?;
         }
         self.forget_beats(&values).await;
+        self.move_ages(values.revision, read_at).await;
         Ok(swept)
+    }
+
+    /// The stored clock goes on, to when the documents were read.
+    async fn move_ages(&self, revision: Revision, read_at: Duration) {
+        let ages = self.ages.lock().take();
+        if let Some(ages) = ages {
+            let moved = ages.moved(&self.life, revision, read_at).await;
+            *self.ages.lock() = moved;
+        }
     }
 
     fn view(&self, listing: Listing, values: &Values, backup: Option<Revision>) -> SweepView {
@@ -92,6 +124,7 @@ impl Sweeper {
         let mut view = SweepView { listing, backup, ..SweepView::default() };
         view.named.read_at = values.revision;
         let mut seen = self.seen.lock();
+        let ages = self.ages.lock();
         let mut still: BTreeMap<ExtentName, (Revision, Duration)> = BTreeMap::new();
         for (key, (value, changed_at)) in &values.values {
             match (key, value) {
@@ -100,7 +133,9 @@ impl Sweeper {
                     let known = seen.get(extent).filter(|(revision, _)| revision == changed_at);
                     let since = known.map_or(now, |(_, since)| *since);
                     still.insert(*extent, (*changed_at, since));
-                    let age = now.saturating_sub(since) * surroundings.settings.age_factor;
+                    let own = now.saturating_sub(since) * surroundings.settings.age_factor;
+                    let stored = ages.as_ref().map(|ages| ages.age(&self.life, *changed_at, now));
+                    let age = own.max(stored.unwrap_or_default());
                     let dropped = DroppedExtent { length: *length, dropped_at: *changed_at, age };
                     view.dropped.insert(*extent, dropped);
                 }
@@ -128,6 +163,23 @@ impl Sweeper {
         Ok(actions)
     }
 
+    /// Deletes objects side by side. The first failure ends it, and those under way.
+    async fn delete(&self, actions: Vec<SweepAction>, swept: &mut Swept) -> Result<(), StampError> {
+        let deleting = stream::iter(actions).map(|action| async move {
+            match action {
+                SweepAction::Delete(_) if !self.life.holds() => Err(StampError::LeaseEnded),
+                SweepAction::Delete(path) => self.life.surroundings.delete_part(path).await,
+                SweepAction::Seal(_) | SweepAction::Forget(_) => Ok(()),
+            }
+        });
+        let mut deleting = deleting.buffer_unordered(DELETIONS_AT_ONCE_MAX);
+        while let Some(deleted) = deleting.next().await {
+            deleted?;
+            swept.deleted += 1;
+        }
+        Ok(())
+    }
+
     async fn act(
         &self,
         action: SweepAction,
@@ -136,10 +188,7 @@ impl Sweeper {
         swept: &mut Swept,
     ) -> Result<(), StampError> {
         match action {
-            SweepAction::Delete(path) => {
-                self.life.surroundings.delete_part(path).await?;
-                swept.deleted += 1;
-            }
+            SweepAction::Delete(path) => self.life.surroundings.delete_part(path).await?,
             SweepAction::Seal(extent) => {
                 swept.sealed += usize::from(self.seal(extent, view).await);
             }

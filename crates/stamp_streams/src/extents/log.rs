@@ -8,7 +8,7 @@
 //! pushes is that of the log; an extent is opened at most once by an owner.
 
 use crate::error::AppendError;
-use crate::extents::log_core::LogCore;
+use crate::extents::log_core::{LogCore, TailFailure};
 use crate::extents::log_handle::Log;
 use crate::extents::part_task;
 use crate::extents::seal::{SealFor, seal};
@@ -123,7 +123,8 @@ impl Log {
     fn try_push(&self, size: u64, make: &impl Fn(ExtentName, u64) -> Bytes) -> Pushed {
         let mut state = self.core.state.lock();
         if let Some(failure) = state.failure.take() {
-            return Pushed::Refused(AppendError::not_sent(failure));
+            let TailFailure { why, is_full } = failure;
+            return Pushed::Refused(AppendError { is_full, ..AppendError::not_sent(why) });
         }
         if state.is_closing {
             return Pushed::Wait;
@@ -170,7 +171,7 @@ impl Log {
         self.range.life.surroundings.spawner.spawn("tail", Box::pin(task));
     }
 
-    async fn tend(&self) -> Result<(), String> {
+    async fn tend(&self) -> Result<(), TailFailure> {
         let _tail = self.core.tail.lock().await;
         let window = self.core.state.lock().window.clone();
         if window.is_none() {
@@ -184,12 +185,12 @@ impl Log {
         }
     }
 
-    async fn roll(&self, window: &AppendWindow) -> Result<(), String> {
+    async fn roll(&self, window: &AppendWindow) -> Result<(), TailFailure> {
         let settings = &self.range.life.surroundings.settings;
         if settings.names_early {
             self.name_next().await?;
             if settings.planted.has(Breach::RollBeforeSeal) {
-                return self.roll_before_seal();
+                return Ok(self.roll_before_seal()?);
             }
         }
         self.core.state.lock().is_closing = true;
@@ -211,7 +212,7 @@ impl Log {
     async fn record(&self) -> Result<(), String> {
         let changes = self.core.state.lock().unrecorded.clone();
         if !changes.is_empty() {
-            self.change(&changes).await?;
+            self.change(&changes).await.map_err(|failure| failure.why)?;
             self.core.state.lock().unrecorded.retain(|change| !changes.contains(change));
         }
         Ok(())
@@ -268,17 +269,17 @@ impl Log {
         self.core.state.lock().window.as_ref().is_none_or(AppendWindow::is_drained)
     }
 
-    async fn name_next(&self) -> Result<(), String> {
+    async fn name_next(&self) -> Result<(), TailFailure> {
         let extent = self.range.new_extent();
         self.change(&[Change::AddExtent { stream: self.stream, extent }]).await
     }
 
-    async fn change(&self, changes: &[Change]) -> Result<(), String> {
-        self.range.change(changes).await.map(drop).map_err(|error| error.to_string())
+    async fn change(&self, changes: &[Change]) -> Result<(), TailFailure> {
+        Ok(self.range.change(changes).await.map(drop)?)
     }
 
     /// Opens the stream's last extent, or one that it names for it.
-    async fn open_next(&self) -> Result<(), String> {
+    async fn open_next(&self) -> Result<(), TailFailure> {
         let planted = &self.range.life.surroundings.settings.planted;
         for _ in 0..OPENING_STEPS_MAX {
             let document = self.range.document();
@@ -292,10 +293,10 @@ impl Log {
             let is_reopened = self.range.reopened == Some(last.name) && progress.opened.is_none();
             match may {
                 FirstPart::AfterBackup if !planted.has(Breach::PartsBeforeBackup) => {
-                    self.range.back_up().await.map_err(|error| error.to_string())?;
+                    self.range.back_up().await?;
                 }
                 FirstPart::AfterSealOf(extent) if !is_reopened => {
-                    return Err(format!("extent {extent} is not sealed"));
+                    return Err(format!("extent {extent} is not sealed").into());
                 }
                 FirstPart::Never if !is_reopened => self.name_next().await?,
                 _ => {
@@ -304,7 +305,7 @@ impl Log {
                 }
             }
         }
-        Err("the next extent could not be opened".to_owned())
+        Err("the next extent could not be opened".to_owned().into())
     }
 
     fn open(&self, extent: ExtentName, ordinal: u64) {

@@ -1,12 +1,32 @@
 //! What an owner knows of a log, as long as it has the range.
 
-use crate::error::AppendError;
+use crate::error::{AppendError, StampError};
 use parking_lot::Mutex;
 use stamp::{AppendWindow, Change, ExtentName, LogProgress};
 use std::collections::BTreeMap;
 use tokio::sync::{Notify, oneshot};
 
 type Acknowledged = oneshot::Sender<Result<(), AppendError>>;
+
+/// Why a log has no extent that takes appends.
+#[derive(Clone, Debug)]
+pub(crate) struct TailFailure {
+    pub(crate) why: String,
+    /// The document has no room for another one.
+    pub(crate) is_full: bool,
+}
+
+impl From<String> for TailFailure {
+    fn from(why: String) -> Self {
+        TailFailure { why, is_full: false }
+    }
+}
+
+impl From<StampError> for TailFailure {
+    fn from(error: StampError) -> Self {
+        TailFailure { why: error.to_string(), is_full: matches!(error, StampError::Full(..)) }
+    }
+}
 
 /// What a log's owner knows of it.
 #[derive(Default)]
@@ -22,7 +42,7 @@ pub(crate) struct LogState {
     /// Whether a task opens the next extent.
     pub(crate) is_tended: bool,
     /// Why the next extent could not be opened.
-    pub(crate) failure: Option<String>,
+    pub(crate) failure: Option<TailFailure>,
 }
 
 /// The part of a log that lives as long as its range.

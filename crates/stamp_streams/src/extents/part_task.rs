@@ -100,7 +100,7 @@ fn settle(log: &Log, state: &mut LogState, header: &PartHeader) {
         let extent = header.place.extent;
         for (offset, may_be_there) in pending {
             if let Some(waiting) = state.waiting.remove(&(extent, offset)) {
-                drop(waiting.send(Err(AppendError { may_be_there, why: stop.to_string() })));
+                drop(waiting.send(Err(AppendError { may_be_there, is_full: false, why: stop.to_string() })));
             }
         }
         let holds = log.range.life.holds();

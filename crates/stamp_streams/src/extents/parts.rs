@@ -50,12 +50,12 @@ impl Surroundings {
 
     /// Creates an object: one try.
     pub(crate) async fn put_named(&self, name: &str, content: &Bytes) -> PutAnswer {
-        let answer = self.try_once(self.objects.create(name, content.clone())).await;
+        let answer = self.try_object(self.objects.create(name, content.clone())).await;
         answer.unwrap_or(PutAnswer::Unknown)
     }
 
     async fn read_piece(&self, name: &str, offset: u64, length: u64) -> Result<Bytes, Found> {
-        match self.try_once(self.objects.read(name, offset, length)).await {
+        match self.try_object(self.objects.read(name, offset, length)).await {
             Some(Ok(bytes)) => Ok(bytes),
             Some(Err(StoreError::NotThere)) => Err(Found::NotThere),
             Some(Err(_)) | None => Err(Found::Unknown),
@@ -126,7 +126,7 @@ impl Surroundings {
         let mut failed = 0;
         loop {
             let after = names.last().cloned();
-            let listed = self.try_once(self.objects.list(prefix, after.as_deref())).await;
+            let listed = self.try_object(self.objects.list(prefix, after.as_deref())).await;
             match listed {
                 Some(Ok(page)) => {
                     let is_last = !page.has_more || page.names.is_empty();
@@ -168,7 +168,7 @@ impl Surroundings {
         let name = path.format(self.settings.stamp);
         let mut back_off = self.back_off();
         for _ in 0..TRIES_MAX {
-            match self.try_once(self.objects.delete(&name)).await {
+            match self.try_object(self.objects.delete(&name)).await {
                 Some(Ok(()) | Err(StoreError::NotThere)) => return Ok(()),
                 Some(Err(error @ StoreError::Refused(_))) => return Err(StampError::store(&name, error)),
                 Some(Err(_)) | None => back_off.wait().await,

@@ -7,6 +7,7 @@ use crate::error::{AppendError, StampError};
 use crate::extents::log_handle::Log;
 use crate::layer::extent_ids::ExtentIds;
 use crate::layer::part_starts::PartStarts;
+use crate::layer::replay_progress::ReplayProgress;
 use crate::range::owned_range::OwnedRange;
 use parking_lot::Mutex;
 use stamp::{ExtentName, RangeDocument, StreamId};
@@ -22,6 +23,7 @@ pub(super) struct Held {
     pub(super) range: Arc<OwnedRange>,
     pub(super) ids: ExtentIds,
     pub(super) starts: PartStarts,
+    pub(super) replay_progress: Arc<ReplayProgress>,
     listing: Mutex<Arc<Listing>>,
 }
 
@@ -64,7 +66,7 @@ impl Held {
     /// Of a range whose document was learnt.
     pub(super) fn new(range: Arc<OwnedRange>, ids: ExtentIds) -> Self {
         let listing = Mutex::new(Arc::new(Listing::new(range.document())));
-        Held { range, ids, starts: PartStarts::default(), listing }
+        Held { range, ids, starts: PartStarts::default(), replay_progress: Arc::default(), listing }
     }
 
     /// The document that is committed.
@@ -131,6 +133,7 @@ impl Held {
 pub(super) fn of_change(error: StampError) -> StreamError {
     match error {
         StampError::Stored(error) => StreamError::Corrupt(error.to_string()),
+        StampError::Full(..) => StreamError::DiskFull,
         StampError::Change(_) | StampError::Setup(_) => StreamError::Unavailable(error.to_string()),
         other => StreamError::OutcomeUnknown(other.to_string()),
     }
@@ -148,6 +151,7 @@ pub(crate) fn of_stamp(error: StampError) -> StreamError {
 pub(super) fn of_append(error: AppendError) -> StreamError {
     match error.may_be_there {
         true => StreamError::OutcomeUnknown(error.to_string()),
+        false if error.is_full => StreamError::DiskFull,
         false => StreamError::Unavailable(error.to_string()),
     }
 }

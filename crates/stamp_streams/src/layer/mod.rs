@@ -11,6 +11,7 @@
 //! | `append.rs` | blocks become a part |
 //! | `read.rs` | single blocks and runs of them, by ranged reads |
 //! | `replay.rs` | a stream from a place to its end, parts read ahead |
+//! | `replay_progress.rs` | how far replays are, for people |
 //! | `modify.rs` | changes of lists become changes of the document |
 //! | `extent_ids.rs` | the short names of extents that upper layers store |
 //! | `part_starts.rs` | where an extent's parts begin |
@@ -25,4 +26,5 @@ mod modify;
 pub(crate) mod part_starts;
 mod read;
 pub(crate) mod replay;
+pub(crate) mod replay_progress;
 pub(crate) mod stamp_layer;

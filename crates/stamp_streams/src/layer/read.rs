@@ -2,27 +2,36 @@
 //!
 //! What always holds: a block is returned if its checksum, which is also over its place, is right; one that
 //! is not there is damage while the range is held, never an empty answer; a store that does not answer is
-//! asked for [`READ_FOR`], then the read fails as unavailable.
+//! asked for some tries, and no longer than a lease time, then the read fails as unavailable.
 
 use crate::cache::record::BlockKey;
 use crate::layer::held::{Held, of_stamp};
 use crate::range::range_stop::RangeStop;
+use crate::settings::StampSettings;
 use crate::stores::store_error::StoreError;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use futures_util::future::{Either, select};
 use futures_util::stream::iter;
 use stamp::{ExtentName, PART_HEADER_SIZE};
-use std::pin::pin;
 use std::time::Duration;
 use stream::{BLOCK_HEADER_SIZE, Location, StreamError, verify_block};
 
-/// How long a read is tried.
-const READ_FOR: Duration = Duration::from_secs(8);
-/// How long one try of it may take.
-const READ_TRY_FOR: Duration = Duration::from_secs(2);
+/// Tries without an answer that a read has: a client waits for it.
+const READ_TRIES: u32 = 4;
+/// How much of the time of a request one of these tries has, in fifths: blocks are small.
+const READ_TRY_FIFTHS: u32 = 2;
 /// Parts of a run that are read at a time.
 const PARTS_AT_ONCE_MAX: usize = 8;
+
+/// How long one try of a read may take.
+fn read_try_for(settings: &StampSettings) -> Duration {
+    settings.object_try_for * READ_TRY_FIFTHS / 5
+}
+
+/// How long a read is tried: a process that can't reach its store must not keep a range for longer.
+fn read_for(settings: &StampSettings) -> Duration {
+    (READ_TRIES * read_try_for(settings)).min(settings.ttl)
+}
 
 impl Held {
     /// The payload of the block at `location`. Only such blocks are kept in the cache: runs are read ahead in
@@ -94,7 +103,7 @@ impl Held {
         let found = match listed.and_then(|listed| listed.length) {
             Some(length) => {
                 let surroundings = self.range.surroundings();
-                let until = surroundings.clock.monotonic() + READ_FOR;
+                let until = surroundings.clock.monotonic() + read_for(&surroundings.settings);
                 let may_go_on = || self.may_go_on() && surroundings.clock.monotonic() < until;
                 let starts = self.starts.sealed(surroundings, extent, length, may_go_on);
                 starts.await.map_err(of_stamp)?.part_at(offset)
@@ -116,14 +125,12 @@ impl Held {
         let surroundings = self.range.surroundings();
         let name = surroundings.part_name(extent, start);
         let from = PART_HEADER_SIZE as u64 + (offset - start);
-        let until = surroundings.clock.monotonic() + READ_FOR;
+        let settings = &surroundings.settings;
+        let until = surroundings.clock.monotonic() + read_for(settings);
         let mut back_off = surroundings.back_off();
         loop {
-            let read = pin!(surroundings.objects.read(&name, from, size));
-            let read = match select(read, surroundings.clock.sleep(READ_TRY_FOR)).await {
-                Either::Left((read, _)) => Some(read),
-                Either::Right(_) => None,
-            };
+            let read = surroundings.objects.read(&name, from, size);
+            let read = surroundings.within(read_try_for(settings), read).await;
             let error = match read {
                 Some(Ok(bytes)) if bytes.len() as u64 == size => return Ok(bytes),
                 Some(Ok(bytes)) => {

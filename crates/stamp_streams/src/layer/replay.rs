@@ -61,6 +61,9 @@ impl StampReplay {
             let (first, _) = extents.front().ok_or(StreamError::NoExtent(from.extent))?;
             skipped = Some((*first, from.offset));
         }
+        // What is open has been sealed before a range is loaded.
+        let listed: u64 = extents.iter().filter_map(|(_, length)| *length).sum();
+        held.replay_progress.note_begun(listed.saturating_sub(skipped.map_or(0, |(_, from)| from)));
         Ok(StampReplay {
             held,
             extents,
@@ -130,6 +133,8 @@ impl StampReplay {
             self.read_ahead().await?;
             let Some((part, read)) = self.ahead.next().await else { return Ok(None) };
             self.ahead_size -= part.end - part.start;
+            let from = self.skipped.filter(|(of, _)| *of == part.extent).map_or(0, |(_, from)| from);
+            self.held.replay_progress.note_read(part.end.saturating_sub(part.start.max(from)));
             self.current = Some((part, read.map_err(of_stamp)?, 0));
         }
     }

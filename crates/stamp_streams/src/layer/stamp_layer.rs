@@ -4,6 +4,7 @@ use crate::error::StampError;
 use crate::layer::extent_ids::ExtentIds;
 use crate::layer::held::Held;
 use crate::layer::replay::StampReplay;
+use crate::layer::replay_progress::ReplayProgress;
 use crate::migration::content::is_unfinished;
 use crate::range::owned_range::OwnedRange;
 use base::BoxFuture;
@@ -39,6 +40,11 @@ impl StampLayer {
             tracing::info!(%error, "streams that were removed are not emptied yet");
         }
         Ok(Arc::new(layer))
+    }
+
+    /// How far replays of its streams are.
+    pub fn replay_progress(&self) -> Arc<ReplayProgress> {
+        self.0.replay_progress.clone()
     }
 }
 
@@ -90,6 +96,10 @@ impl StreamLayer for StampLayer {
             None => Ok(()),
             Some(stop) => Err(StreamError::WritesStopped(stop.to_string())),
         }
+    }
+
+    fn missing_list_bytes(&self) -> u64 {
+        self.0.range.missing_document_bytes()
     }
 
     fn spawn_appending(&self, name: &'static str, task: BoxFuture<'static, ()>) {

@@ -48,7 +48,7 @@ impl Life {
         let incarnation = surroundings.draw_incarnation();
         let settings = &surroundings.settings;
         let life = StampLife { stamp: settings.stamp, generation: entry.generation };
-        let granted = surroundings.try_once(surroundings.keys.grant(settings.ttl)).await;
+        let granted = surroundings.try_key(surroundings.keys.grant(settings.ttl)).await;
         let granted = granted.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
         let store_lease = granted.map_err(|error| StampError::store("lease", error))?;
         let joined = Arc::new(Life {
@@ -96,6 +96,11 @@ impl Life {
         self.restores
     }
 
+    /// The newest revision of the metadata store that an answer to this life has had; 0: there was none.
+    pub fn known_revision(&self) -> Revision {
+        self.metadata.known_revision()
+    }
+
     /// Whether the process may admit and acknowledge now.
     pub fn holds(&self) -> bool {
         let holds = self.lease.lock().holds(self.surroundings.instants()) && !self.metadata.is_other_store();
@@ -138,7 +143,7 @@ impl Life {
         self.end();
         // Without an answer it ends by itself.
         let revoked = self.surroundings.keys.revoke(self.store_lease);
-        drop(self.surroundings.try_once(revoked).await);
+        drop(self.surroundings.try_key(revoked).await);
     }
 
     /// A name that this incarnation has not made before.

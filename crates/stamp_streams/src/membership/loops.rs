@@ -4,6 +4,7 @@
 //! as long as it beats. What always holds: a beat is sent only if each loop has gone round since the beat
 //! before it; a loop that was dropped without an end counts as one that hangs, until its range stops.
 
+use base::BoxFuture;
 use parking_lot::Mutex;
 use stamp::RangeId;
 use std::collections::BTreeMap;
@@ -70,29 +71,30 @@ impl LoopSign {
         LoopSign { loops: loops.clone(), id, sign }
     }
 
-    /// The loop goes round. Cheap: it may say so as often as it likes.
-    pub fn turned(&self) {
+    /// Nobody minds any more whether it goes round.
+    pub(crate) fn forget(&self) {
+        self.loops.signs.lock().remove(&self.id);
+    }
+}
+
+impl base::LoopSign for LoopSign {
+    fn turned(&self) {
         let round = self.loops.round.load(Ordering::Acquire);
         if self.sign.answered.load(Ordering::Relaxed) != round {
             self.sign.answered.store(round, Ordering::Release);
         }
     }
 
-    /// Waits until the loop is asked to go round, for one that has nothing to do.
-    pub async fn asked(&self) {
-        while self.sign.answered.load(Ordering::Relaxed) == self.loops.round.load(Ordering::Acquire) {
-            self.sign.asked.notified().await;
-        }
+    fn asked(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            while self.sign.answered.load(Ordering::Relaxed) == self.loops.round.load(Ordering::Acquire) {
+                self.sign.asked.notified().await;
+            }
+        })
     }
 
-    /// Nobody minds any more whether it goes round.
-    pub(crate) fn forget(&self) {
-        self.loops.signs.lock().remove(&self.id);
-    }
-
-    /// The loop ends, as it should.
-    pub fn end(self) {
-        self.loops.signs.lock().remove(&self.id);
+    fn end(self: Box<Self>) {
+        self.forget();
     }
 }
 

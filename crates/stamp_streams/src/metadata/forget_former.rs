@@ -5,21 +5,16 @@
 use crate::error::StampError;
 use crate::membership::life::Life;
 use crate::stores::store_error::StoreError;
-use stamp::{Key, Revision};
+use stamp::Revision;
 
 /// Has the metadata store forget what keys held before `revision`, which is some minutes old: reads of
-/// several pages are of one revision, and watches go on from one. Returns the revision of now, for the next
-/// time.
+/// several pages are of one revision, and watches go on from one.
 ///
 /// # Errors
 ///
 /// If the store can't be reached, or refuses: whoever runs it has to see to it then.
-pub async fn forget_former_values(life: &Life, revision: Option<Revision>) -> Result<Revision, StampError> {
-    let now = life.metadata.read(&[Key::Collection]).await?.revision;
-    if let Some(revision) = revision {
-        let compacted = life.surroundings.try_once(life.surroundings.keys.compact(revision)).await;
-        let compacted = compacted.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
-        compacted.map_err(|error| StampError::store("a compaction of the metadata store", error))?;
-    }
-    Ok(now)
+pub async fn forget_former_values(life: &Life, revision: Revision) -> Result<(), StampError> {
+    let compacted = life.surroundings.try_key(life.surroundings.keys.compact(revision)).await;
+    let compacted = compacted.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
+    compacted.map_err(|error| StampError::store("a compaction of the metadata store", error))
 }

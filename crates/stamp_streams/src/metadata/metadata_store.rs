@@ -10,7 +10,7 @@ use crate::metadata::wire::{
 };
 use crate::settings::Breach;
 use crate::stores::key_values::{
-    KeyAnswer, KeyCompare, KeyTransaction, Selection, Snapshot, StoreLease, StoreState,
+    KeyAnswer, KeyCompare, KeyTransaction, PagedRead, Selection, Snapshot, StoreLease, StoreState,
 };
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
@@ -70,6 +70,11 @@ impl Metadata {
         self.known.lock().is_other
     }
 
+    /// The newest revision that an answer has had.
+    pub(crate) fn known_revision(&self) -> Revision {
+        self.known.lock().revision
+    }
+
     fn note(&self, before: Known, state: StoreState) -> bool {
         let mut known = self.known.lock();
         let is_other_cluster = known.cluster.is_some_and(|cluster| cluster != state.cluster);
@@ -104,7 +109,7 @@ impl Metadata {
 
     async fn send(&self, keyed: KeyTransaction) -> TransactionAnswer {
         let before = *self.known.lock();
-        let answer = self.surroundings.try_once(self.surroundings.keys.commit(&keyed)).await;
+        let answer = self.surroundings.try_key(self.surroundings.keys.commit(&keyed)).await;
         match answer {
             Some(KeyAnswer::Committed(state)) if !self.note(before, state) => {
                 TransactionAnswer::Committed(state.revision)
@@ -144,9 +149,16 @@ impl Metadata {
 
     async fn snapshot(&self, what: &str, selections: &[Selection]) -> Result<Snapshot, StampError> {
         let before = *self.known.lock();
-        let answer = self.surroundings.try_once(self.surroundings.keys.read(selections)).await;
-        let answer = answer.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
-        let snapshot = answer.map_err(|error| StampError::store(what, error))?;
+        let mut read = PagedRead::new(selections);
+        // Each page has the time of a try: lists are as long as what was dropped is much.
+        while let Some((selections, at)) = read.next_page() {
+            let page = self.surroundings.keys.read_page(&selections, at);
+            let answer = self.surroundings.try_key(page).await;
+            let answer = answer.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
+            let added = answer.and_then(|page| read.add(page));
+            added.map_err(|error| StampError::store(what, error))?;
+        }
+        let snapshot = read.into_snapshot();
         if self.note(before, snapshot.state) {
             return Err(StampError::LeaseEnded);
         }
@@ -208,7 +220,7 @@ impl Metadata {
 pub(crate) async fn read_life(surroundings: &Surroundings) -> Result<Option<LifeEntry>, StampError> {
     let stamp = surroundings.settings.stamp;
     let selections = [Selection::Key(life_key(stamp))];
-    let answer = surroundings.try_once(surroundings.keys.read(&selections)).await;
+    let answer = surroundings.try_key(surroundings.keys.read(&selections)).await;
     let answer = answer.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
     let snapshot = answer.map_err(|error| StampError::store("the life of the stamp", error))?;
     let entry = snapshot.entries.first().map(|entry| decode_life(&entry.value, stamp));

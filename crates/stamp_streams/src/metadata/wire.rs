@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! <stamp, 32 hex>/life                        which generation is in force
+//! <generation, 32 hex>/ages                   how old what was dropped is: collection/ages.rs
 //! <generation, 32 hex>/own/<range>            and the other keys of `stamp`'s transaction.rs
 //!
 //! documents: document/codec.rs of `stamp`; every other value:
@@ -56,6 +57,11 @@ pub(crate) enum KeyKind {
 /// The key of a stamp's life.
 pub(crate) fn life_key(stamp: StampId) -> String {
     format!("{stamp}/life")
+}
+
+/// The key of the clock by which dropped extents grow old: see `collection/ages.rs`.
+pub(crate) fn ages_key(generation: Generation) -> String {
+    format!("{generation}/ages")
 }
 
 /// A key as text.

@@ -2,14 +2,16 @@
 
 use crate::migration::MIGRATING;
 use stamp::{
-    Change, ChangeError, DOCUMENT_SIZE_BYTES_MAX, ExtentEntry, ExtentName, Incarnation, KeyLimits, Mark,
-    OwnEntry, OwnerEpoch, RangeDocument, RangeId, StampId, StreamId, apply_changes, encode_document,
+    Change, ChangeError, DOCUMENT_RESERVE_BYTES, DOCUMENT_SIZE_BYTES_MAX, ExtentEntry, ExtentName,
+    Incarnation, KeyLimits, Mark, OwnEntry, OwnerEpoch, RangeDocument, RangeId, StampId, StreamId,
+    apply_changes, encode_document,
 };
 use std::collections::BTreeMap;
 use stream::{ExtentId, ManifestExtent, STREAM_NAME_SIZE_MAX, StreamManifest, StreamName};
 
-/// Bytes of a document that a migration leaves free: the process that serves lists more extents.
-const LEFT_FREE_BYTES: usize = 32 << 10;
+/// Bytes of a document that a migration leaves free: the process that serves lists more extents, and takes no
+/// writes while the document is in its reserve.
+const LEFT_FREE_BYTES: usize = DOCUMENT_RESERVE_BYTES + (16 << 10);
 
 /// What the document of a stamp's range says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use crate::error::StampError;
 use crate::range::owned_range::OwnedRange;
 use crate::range::range_stop::RangeStop;
 use stamp::{
-    AfterTransaction, Change, DOCUMENT_SIZE_BYTES_LARGE, DOCUMENT_SIZE_BYTES_MAX, HeldRange, RangeDocument,
-    apply_changes, encode_document,
+    AfterTransaction, Change, DOCUMENT_RESERVE_BYTES, DOCUMENT_SIZE_BYTES_LARGE, DOCUMENT_SIZE_BYTES_MAX,
+    HeldRange, RangeDocument, apply_changes, check_document_size, encode_document,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,25 +19,25 @@ impl OwnedRange {
     ///
     /// # Errors
     ///
-    /// [`StampError::Change`] if they do not fit the document, which is as it was. [`StampError::LeaseEnded`]
+    /// [`StampError::Change`] if they do not fit the document, [`StampError::Full`] if it has no room for
+    /// them: it is as it was. [`StampError::LeaseEnded`]
     /// and [`StampError::NotMine`] leave it open whether they were made.
     pub async fn change(&self, changes: &[Change]) -> Result<Arc<RangeDocument>, StampError> {
         let mut held = self.held.lock().await;
         self.settle(&mut held).await?;
         let changed = apply_changes(held.document(), changes).map_err(stamp::BeginError::from)?;
         let size = encode_document(&changed.document, self.life.life().stamp).len();
-        // What ends extents, drops them or is on the way to that is always possible.
-        let bound = if changes.iter().any(Change::grows) { DOCUMENT_SIZE_BYTES_MAX } else { usize::MAX };
-        if size > bound {
-            let range = self.range();
-            return Err(StampError::Setup(format!("the document of range {range} would have {size} bytes")));
-        }
+        let size_before = self.document_size_bytes.load(Ordering::Relaxed) as usize;
+        check_document_size(changes, size_before, size)
+            .map_err(|full| StampError::Full(self.range(), full))?;
         if size > DOCUMENT_SIZE_BYTES_LARGE && !self.has_said_large.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 range = %self.range(),
                 size,
                 size_max = DOCUMENT_SIZE_BYTES_MAX,
-                "the document of a range is large: once it is full nothing can be added; delete what is not needed"
+                reserve = DOCUMENT_RESERVE_BYTES,
+                "the document of a range is large: from its reserve on only what makes it smaller is taken, such as \
+                 deletions; delete what is not needed"
             );
         }
         if !self.is_held() {

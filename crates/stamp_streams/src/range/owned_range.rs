@@ -18,11 +18,11 @@ use futures_util::future::{Either, select};
 use parking_lot::Mutex;
 use stamp::{
     Backup, ExtentEntry, ExtentName, HeldRange, Owner, PutAnswer, RangeDocument, RangeId, Release, StampLife,
-    StreamId, UniqueName,
+    StreamId, UniqueName, encode_document, missing_document_bytes,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -48,6 +48,8 @@ pub struct OwnedRange {
     range: RangeId,
     owner: Owner,
     document: Mutex<Arc<RangeDocument>>,
+    /// Bytes of the document that is known to be committed.
+    pub(crate) document_size_bytes: AtomicU64,
     admission: Mutex<Admission>,
     /// Whether the log says that the document is large.
     pub(crate) has_said_large: AtomicBool,
@@ -57,11 +59,13 @@ pub struct OwnedRange {
 
 impl OwnedRange {
     pub(crate) fn new(life: &Arc<Life>, held: HeldRange, reopened: Option<ExtentName>) -> Self {
+        let size = encode_document(held.document(), life.life().stamp).len() as u64;
         OwnedRange {
             life: life.clone(),
             range: held.document().range,
             owner: held.owner(),
             document: Mutex::new(held.document().clone()),
+            document_size_bytes: AtomicU64::new(size),
             held: tokio::sync::Mutex::new(held),
             backup_of_split: Mutex::default(),
             reopened,
@@ -93,7 +97,15 @@ impl OwnedRange {
     }
 
     pub(crate) fn committed(&self, document: &Arc<RangeDocument>) {
+        let size = encode_document(document, self.life.life().stamp).len() as u64;
+        self.document_size_bytes.store(size, Ordering::Relaxed);
         *self.document.lock() = document.clone();
+    }
+
+    /// By how many bytes the document is in its reserve: until it is out of it, the caller should request
+    /// only what makes it smaller. Cheap.
+    pub fn missing_document_bytes(&self) -> u64 {
+        missing_document_bytes(self.document_size_bytes.load(Ordering::Relaxed) as usize) as u64
     }
 
     /// Whether a read may be admitted now, and its answer leave now.
@@ -219,7 +231,7 @@ impl OwnedRange {
         };
         if is_created {
             // What stays holds a few bytes, and nobody looks at it.
-            drop(surroundings.try_once(surroundings.objects.delete(&name)).await);
+            drop(surroundings.try_object(surroundings.objects.delete(&name)).await);
         }
         is_created
     }

@@ -86,7 +86,7 @@ impl RangeWatch {
     /// Waits until something has changed in the metadata store, or for some time.
     pub async fn changed(&self, after: Revision) {
         let waiting = self.life.surroundings.keys.wait_for_change(after);
-        drop(self.life.surroundings.try_once(waiting).await);
+        drop(self.life.surroundings.try_key(waiting).await);
     }
 
     /// For how long the owner of a range has shown no new beat, by what [`Self::look`] has seen.

@@ -225,7 +225,7 @@ impl StampSnapshot {
     /// If the metadata store can't be reached.
     pub async fn lease_left(&self, process: Incarnation) -> Result<Option<Duration>, StampError> {
         let key = key_text(self.life.generation, Key::Process(process));
-        let left = self.surroundings.try_once(self.surroundings.keys.lease_left(&key)).await;
+        let left = self.surroundings.try_key(self.surroundings.keys.lease_left(&key)).await;
         let left = left.unwrap_or_else(|| Err(StoreError::Unavailable("no answer".to_owned())));
         left.map_err(|error| StampError::store("a lease", error))
     }

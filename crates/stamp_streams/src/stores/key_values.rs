@@ -8,6 +8,7 @@ use crate::stores::store_error::StoreError;
 use async_trait::async_trait;
 use bytes::Bytes;
 use stamp::Revision;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// A lease of the metadata store: keys that were put under it go with it.
@@ -63,6 +64,13 @@ pub enum Selection {
     Key(String),
     /// All keys that begin so.
     Prefix(String),
+    /// Those of them that are behind a key: what a page of a read has left.
+    Behind {
+        /// What they begin with.
+        prefix: String,
+        /// The last key of the page before.
+        after: String,
+    },
 }
 
 /// A key that is there.
@@ -85,18 +93,89 @@ pub struct Snapshot {
     pub entries: Vec<KeyEntry>,
 }
 
+/// Pages of one read, gathered.
+pub(crate) struct PagedRead {
+    state: Option<StoreState>,
+    entries: BTreeMap<String, KeyEntry>,
+    rest: Vec<Selection>,
+    pages: usize,
+}
+
+/// Pages of one read, at most.
+const PAGES_MAX: usize = 10_000;
+
+impl PagedRead {
+    pub(crate) fn new(selections: &[Selection]) -> Self {
+        PagedRead { state: None, entries: BTreeMap::new(), rest: selections.to_vec(), pages: 0 }
+    }
+
+    /// What to read next, and at which revision; none: all is there.
+    pub(crate) fn next_page(&mut self) -> Option<(Vec<Selection>, Option<Revision>)> {
+        let is_needed = self.state.is_none() || !self.rest.is_empty();
+        is_needed.then(|| (std::mem::take(&mut self.rest), self.state.map(|state| state.revision)))
+    }
+
+    /// A page.
+    pub(crate) fn add(&mut self, page: ReadPage) -> Result<(), StoreError> {
+        self.pages += 1;
+        let ReadPage { snapshot, rest } = page;
+        if self.state.is_some_and(|state| state.cluster != snapshot.state.cluster) {
+            return Err(StoreError::Unavailable("another metadata store answers".to_owned()));
+        }
+        if self.pages == PAGES_MAX && !rest.is_empty() {
+            return Err(StoreError::Refused(format!("a read has more than {PAGES_MAX} pages")));
+        }
+        // Later pages are read at the first one's revision, and the store may have gone on.
+        self.state.get_or_insert(snapshot.state);
+        // Selections may overlap.
+        self.entries.extend(snapshot.entries.into_iter().map(|entry| (entry.key.clone(), entry)));
+        self.rest = rest;
+        Ok(())
+    }
+
+    /// All of it; before a page was added the state is that of no store.
+    pub(crate) fn into_snapshot(self) -> Snapshot {
+        let state = self.state.unwrap_or(StoreState { cluster: 0, revision: Revision(0) });
+        Snapshot { state, entries: self.entries.into_values().collect() }
+    }
+}
+
+/// One page of a read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadPage {
+    /// Which store, the revision of the read, and the keys of this page.
+    pub snapshot: Snapshot,
+    /// What other pages have; empty: this is the last one.
+    pub rest: Vec<Selection>,
+}
+
 /// Keys with values.
 #[async_trait]
 pub trait KeyValues: Send + Sync + 'static {
     /// Sends a transaction.
     async fn commit(&self, transaction: &KeyTransaction) -> KeyAnswer;
 
-    /// Reads all of `selections` at one revision.
+    /// Reads as much of `selections` as one answer has: now, or at the revision of the first page of the same
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// Never of unknown outcome, never `NotThere`. A revision whose values were let go is unavailable.
+    async fn read_page(&self, selections: &[Selection], at: Option<Revision>)
+    -> Result<ReadPage, StoreError>;
+
+    /// Reads all of `selections` at one revision, page by page.
     ///
     /// # Errors
     ///
     /// Never of unknown outcome, never `NotThere`.
-    async fn read(&self, selections: &[Selection]) -> Result<Snapshot, StoreError>;
+    async fn read(&self, selections: &[Selection]) -> Result<Snapshot, StoreError> {
+        let mut read = PagedRead::new(selections);
+        while let Some((selections, at)) = read.next_page() {
+            read.add(self.read_page(&selections, at).await?)?;
+        }
+        Ok(read.into_snapshot())
+    }
 
     /// Waits until the store has a revision above `after`, or for some time: whoever waits looks anyway.
     ///

@@ -3,6 +3,7 @@
 use crate::ledger::Ending;
 use crate::record::{State, WriteId, decode_records, encode_records};
 use crate::server::Server;
+use base::LoopSign as _;
 use futures_util::future::{Either, select};
 use parking_lot::Mutex;
 use stamp::{Change, KeyLimits, RangeDocument, StreamEntry, StreamId, TrimPoint};
@@ -178,7 +179,7 @@ impl Served {
             };
             if group.is_empty() {
                 if self.owned.stopped().is_some() {
-                    return sign.end();
+                    return Box::new(sign).end();
                 }
                 let queued = std::pin::pin!(self.queued.notified());
                 let stopped = std::pin::pin!(self.owned.until_stopped());
@@ -247,8 +248,7 @@ async fn going_round<T>(sign: &LoopSign, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     loop {
         sign.turned();
-        let asked = std::pin::pin!(sign.asked());
-        if let Either::Left((done, _)) = select(work.as_mut(), asked).await {
+        if let Either::Left((done, _)) = select(work.as_mut(), sign.asked()).await {
             return done;
         }
     }

@@ -62,7 +62,7 @@ async fn fill(life: &Life, range: &OwnedRange, name_length: usize, at_once: usiz
         let changes: Vec<Change> = names.map(|name| create(life, name)).collect();
         match range.change(&changes).await {
             Ok(_) => {}
-            Err(StampError::Setup(why)) if why.contains("would have") => return,
+            Err(StampError::Full(..)) => return,
             Err(error) => panic!("{error}"),
         }
     }

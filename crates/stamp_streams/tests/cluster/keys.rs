@@ -9,13 +9,18 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use stamp::{ExtentName, Key, OwnEntry, RangeDocument, RangeId, Revision, StampId, Value};
 use stamp_streams::{
-    KeyAnswer, KeyCompare, KeyEntry, KeyTransaction, KeyValues, Selection, Snapshot, StoreError, StoreLease,
-    StoreState, decode_value, parse_key,
+    KeyAnswer, KeyCompare, KeyEntry, KeyTransaction, KeyValues, ReadPage, Selection, Snapshot, StoreError,
+    StoreLease, StoreState, decode_value, parse_key,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// Keys of a selection that a page has.
+const PAGE_KEYS: usize = 40;
+/// Reads of several pages that go on at a time; older ones find what they read forgotten.
+const PAGED_READS_MAX: usize = 16;
 
 #[derive(Clone)]
 struct Held {
@@ -46,6 +51,8 @@ struct KeysState {
     no_leader_until: Option<Instant>,
     is_lost: bool,
     last_answer: Instant,
+    /// What keys held at revisions that reads of several pages are of.
+    paged: VecDeque<(u64, BTreeMap<String, Held>)>,
 }
 
 /// The store itself.
@@ -67,6 +74,7 @@ impl SimKeys {
             no_leader_until: None,
             is_lost: false,
             last_answer: Instant::now(),
+            paged: VecDeque::new(),
         };
         SimKeys { state: Mutex::new(state), stamp, compares_epoch_alone }
     }
@@ -128,21 +136,48 @@ impl SimKeys {
         }
     }
 
-    fn read(&self, selections: &[Selection]) -> Option<Snapshot> {
+    /// A page of what is selected, now or as it was at a revision that a page has had; an error: that is
+    /// forgotten.
+    fn read(&self, selections: &[Selection], at: Option<Revision>) -> Option<Result<ReadPage, StoreError>> {
         self.answer(|state| {
-            let is_selected = |key: &str| {
-                selections.iter().any(|selection| match selection {
+            let keys = match at {
+                None => &state.keys,
+                Some(at) => match state.paged.iter().find(|(revision, _)| *revision == at.0) {
+                    Some((_, keys)) => keys,
+                    None => return Err(StoreError::Unavailable("compacted".to_owned())),
+                },
+            };
+            let (mut entries, mut rest) = (BTreeMap::new(), Vec::new());
+            for selection in selections {
+                let is_selected = |key: &str| match selection {
                     Selection::Key(selected) => key == selected,
                     Selection::Prefix(prefix) => key.starts_with(prefix.as_str()),
-                })
-            };
-            let selected = state.keys.iter().filter(|(key, _)| is_selected(key));
-            let entries = selected.map(|(key, held)| KeyEntry {
-                key: key.clone(),
-                value: held.value.clone(),
-                changed_at: held.changed_at,
-            });
-            Snapshot { state: state_of(state), entries: entries.collect() }
+                    Selection::Behind { prefix, after } => {
+                        key.starts_with(prefix.as_str()) && key > after.as_str()
+                    }
+                };
+                let mut selected = keys.iter().filter(|(key, _)| is_selected(key));
+                let mut last = None;
+                for (key, held) in selected.by_ref().take(PAGE_KEYS) {
+                    let (value, changed_at) = (held.value.clone(), held.changed_at);
+                    entries.insert(key.clone(), KeyEntry { key: key.clone(), value, changed_at });
+                    last = Some(key.clone());
+                }
+                if let (Some(after), Some(_)) = (last, selected.next())
+                    && let Selection::Prefix(prefix) | Selection::Behind { prefix, .. } = selection
+                {
+                    rest.push(Selection::Behind { prefix: prefix.clone(), after });
+                }
+            }
+            if at.is_none() && !rest.is_empty() {
+                let keys = state.keys.clone();
+                state.paged.push_back((state.revision, keys));
+                if state.paged.len() > PAGED_READS_MAX {
+                    state.paged.pop_front();
+                }
+            }
+            let entries = entries.into_values().collect();
+            Ok(ReadPage { snapshot: Snapshot { state: state_of(state), entries }, rest })
         })
     }
 
@@ -179,6 +214,7 @@ impl SimKeys {
         state.is_lost = true;
         let kept = Kept { keys: std::mem::take(&mut state.keys), revision: state.revision };
         state.leases.clear();
+        state.paged.clear();
         kept
     }
 
@@ -287,9 +323,14 @@ impl KeyValues for HostKeys {
         answer.unwrap_or(KeyAnswer::Unknown)
     }
 
-    async fn read(&self, selections: &[Selection]) -> Result<Snapshot, StoreError> {
+    async fn read_page(
+        &self,
+        selections: &[Selection],
+        at: Option<Revision>,
+    ) -> Result<ReadPage, StoreError> {
         let (store, selections) = (self.store.clone(), selections.to_vec());
-        self.link.call(false, move || store.read(&selections)).await.ok_or_else(unavailable)
+        let read = move || store.read(&selections, at);
+        self.link.call(false, read).await.unwrap_or_else(|| Err(unavailable()))
     }
 
     async fn wait_for_change(&self, _after: Revision) -> Result<(), StoreError> {

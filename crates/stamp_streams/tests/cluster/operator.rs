@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use stamp::{Change, Incarnation, KeyLimits, Revision, StampId, StreamId, backups_folder};
 use stamp_streams::{
-    FirstRange, Forgotten, KeyAnswer, KeyTransaction, KeyValues, Life, OwnedRange, RangeWatch, RestoreStep,
-    Selection, Snapshot, StampError, StampSettings, StampSnapshot, StoreError, StoreLease, Surroundings,
+    FirstRange, Forgotten, KeyAnswer, KeyTransaction, KeyValues, Life, OwnedRange, RangeWatch, ReadPage,
+    RestoreStep, Selection, StampError, StampSettings, StampSnapshot, StoreError, StoreLease, Surroundings,
     Taken, back_up_all, forget_process, found, restore, restore_in_steps,
 };
 use std::sync::Arc;
@@ -124,8 +124,12 @@ impl KeyValues for Recorder {
         self.store.commit(transaction).await
     }
 
-    async fn read(&self, selections: &[Selection]) -> Result<Snapshot, StoreError> {
-        self.store.read(selections).await
+    async fn read_page(
+        &self,
+        selections: &[Selection],
+        at: Option<Revision>,
+    ) -> Result<ReadPage, StoreError> {
+        self.store.read_page(selections, at).await
     }
 
     async fn wait_for_change(&self, after: Revision) -> Result<(), StoreError> {

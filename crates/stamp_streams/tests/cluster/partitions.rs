@@ -11,15 +11,15 @@ use crate::network::Weather;
 use crate::world::World;
 use base::codec::Decoder;
 use base::memory_disk::MemoryDisk;
-use base::{BoxFuture, Disk, Environment, Metrics, OpenMode};
+use base::{Disk, Environment, LoopSign, Metrics, OpenMode};
 use bytes::Bytes;
 use partition::{
     Decision, KeyRange, Lease, ObjectTable, Operation, PartitionError, PartitionSettings, Partitions, Read,
     RowChange, RowKey, RowRef, RowVersion, Rows, Scan, Visit, put_pieces, take_pieces,
 };
 use stamp_streams::{
-    BlockCache, CacheBounds, Life, LoopSign, OwnedRange, RangeWatch, StampLayer, StampSettings, Surroundings,
-    Sweeper, Taken, back_up_all,
+    BlockCache, CacheBounds, Life, OwnedRange, RangeWatch, StampLayer, StampSettings, Surroundings, Sweeper,
+    Taken, back_up_all,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -33,10 +33,10 @@ const CACHE: CacheBounds = CacheBounds { size_bytes_max: 512 << 20, blocks_max: 
 /// Lives of processes in one history.
 const LIVES: u64 = 5;
 
-struct Put {
-    table: ObjectTable,
-    key: RowKey,
-    value: Option<Bytes>,
+pub(crate) struct Put {
+    pub(crate) table: ObjectTable,
+    pub(crate) key: RowKey,
+    pub(crate) value: Option<Bytes>,
 }
 
 impl Operation for Put {
@@ -77,34 +77,17 @@ impl Lease for RangeLease {
         self.0.admits_reads()
     }
 
-    fn watch_loop(&self, name: &str) -> Option<Box<dyn partition::LoopSign>> {
-        Some(Box::new(WatchedLoop(self.0.watch_loop(name))))
-    }
-}
-
-/// A loop of the range, for the process's beats.
-struct WatchedLoop(LoopSign);
-
-impl partition::LoopSign for WatchedLoop {
-    fn turned(&self) {
-        self.0.turned();
-    }
-
-    fn asked(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.0.asked())
-    }
-
-    fn end(self: Box<Self>) {
-        self.0.end();
+    fn watch_loop(&self, name: &str) -> Option<Box<dyn LoopSign>> {
+        Some(Box::new(self.0.watch_loop(name)))
     }
 }
 
 /// A process that serves.
-struct Server {
-    gate: Arc<Gate>,
-    life: Arc<Life>,
-    range: Arc<OwnedRange>,
-    partitions: Arc<Partitions>,
+pub(crate) struct Server {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) life: Arc<Life>,
+    pub(crate) range: Arc<OwnedRange>,
+    pub(crate) partitions: Arc<Partitions>,
     cache: Arc<BlockCache>,
 }
 
@@ -120,7 +103,7 @@ fn key(at: u64) -> RowKey {
     RowKey::new("acct", 1, &format!("p{}", at % 5), &format!("r{:04}", at % 300))
 }
 
-fn value(tag: u64, size: usize) -> Bytes {
+pub(crate) fn value(tag: u64, size: usize) -> Bytes {
     let mut state = tag;
     let mut out = Vec::with_capacity(size + 8);
     while out.len() < size {
@@ -132,7 +115,7 @@ fn value(tag: u64, size: usize) -> Bytes {
 
 /// Joins, takes the stamp's first range as soon as it may, and opens partitions over it; again, if its lease
 /// ends meanwhile.
-async fn serve(world: &Arc<World>, disk: &Arc<MemoryDisk>, seed: u64) -> Server {
+pub(crate) async fn serve(world: &Arc<World>, disk: &Arc<MemoryDisk>, seed: u64) -> Server {
     loop {
         match try_to_serve(world, disk).await {
             Ok(server) => return server,

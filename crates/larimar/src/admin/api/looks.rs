@@ -7,7 +7,7 @@ use crate::admin::process::ProcessMetrics;
 use crate::admin::readiness::Layers;
 use crate::admin::route::Answer;
 use crate::admin::sampled::{ENDLESS_BYTES, TABLES_BY_NAME};
-use crate::settings::table::Change;
+use crate::settings::setting::Change;
 use base::metrics::Value as MetricValue;
 use partition::{RangeDetails, ServedRange};
 use serde_json::{Value, json};

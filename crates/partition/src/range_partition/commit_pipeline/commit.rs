@@ -8,10 +8,11 @@
 
 use crate::commit_log;
 use crate::error::PartitionError;
-use crate::lease::{LoopSign, choose_late_answer, going_round};
+use crate::lease::{choose_late_answer, going_round};
 use crate::range_partition::commit_pipeline::CommitPipeline;
 use crate::range_partition::range_tree::Standing;
 use crate::range_partition::range_tree::pending::{Outcome, Pending, Teller};
+use base::LoopSign;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -60,7 +60,7 @@ fn pieces_and_their_ends() {
     assert_eq!(of(prefix("k/"), "p/"), (b"p/k/".to_vec(), Some(b"p/k0".to_vec())));
     assert_eq!(of(prefix(""), ""), (vec![0], Some(vec![0])));
     assert_eq!(prefix_end("\u{7ff}"), [0xdf, 0xc0]);
-    let page = Piece::of(&prefix("k"), "").behind(b"k1");
+    let page = Piece::of(&Selection::Behind { prefix: "k".to_owned(), after: "k1".to_owned() }, "");
     assert_eq!((page.from, page.end), (b"k1\0".to_vec(), Some(b"l".to_vec())));
     let sent = value(&read_request(&[Piece { from: vec![0], end: None }], Some(Revision(5))));
     assert_eq!(sent["success"][0]["request_range"]["revision"], "5");
