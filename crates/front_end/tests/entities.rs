@@ -349,6 +349,46 @@ async fn statistics_of_a_query_are_returned_on_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_prefix_of_a_key_is_a_range_on_request() {
+    let stamp = Stamp::open().await;
+    stamp.create_table("People").await;
+    for partition in ["a", "ab", "b"] {
+        for row in 0..6 {
+            let body = format!(r#"{{"PartitionKey":"{partition}","RowKey":"{row}x","Name":"n{row}"}}"#);
+            stamp.insert("People", &body).await.expect(204);
+        }
+    }
+    let ask = [("x-larimar-query-statistics", "true"), ("x-larimar-extensions", "startswith")];
+    for (filter, expected) in [
+        ("startswith(PartitionKey,'a')", ("partition-range", "12", "12")),
+        ("startswith(PartitionKey,'c')", ("partition-range", "0", "0")),
+        ("PartitionKey%20eq%20'b'%20and%20startswith(RowKey,'3')", ("row-range", "1", "1")),
+        ("startswith(Name,'n3')", ("table-scan", "18", "3")),
+    ] {
+        let path = format!("/People()?$filter={filter}");
+        let answer = stamp.send("GET", &path, &ask, "").await.expect(200);
+        let found = ["x-larimar-query-class", "x-larimar-rows-read", "x-larimar-rows-returned"]
+            .map(|name| answer.header(name));
+        assert_eq!((found[0], found[1], found[2]), expected, "{filter}");
+        // As Azure answers.
+        let strict = stamp.send("GET", &path, &[], "").await.expect(400);
+        assert_eq!(strict.json()["odata.error"]["code"], "InvalidInput", "{filter}");
+    }
+    let tables =
+        stamp.send("GET", "/Tables()?$filter=startswith(TableName,'pe')", &ask, "").await.expect(200);
+    assert_eq!(tables.json()["value"][0]["TableName"], "People");
+    stamp.send("GET", "/Tables()?$filter=startswith(TableName,'pe')", &[], "").await.expect(400);
+    let ask = [("x-larimar-extensions", "startswith, magic")];
+    let refused = stamp.send("GET", "/People()", &ask, "").await.expect(400);
+    assert_eq!(refused.json()["odata.error"]["code"], "InvalidHeaderValue");
+    // A call that is none names what it takes.
+    let ask = [("x-larimar-extensions", "startswith")];
+    let refused = stamp.send("GET", "/People()?$filter=startswith(RowKey)", &ask, "").await.expect(400);
+    let message = refused.json()["odata.error"]["message"]["value"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains("startswith(RowKey,'a')"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_answers_are_compressed_on_request() {
     let stamp = Stamp::open().await;
     stamp.create_table("People").await;

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use storage_client::{
     AccountAddress, BlobCondition, BlobQuery, BlobWrite, DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME,
-    Entity, ErrorKind, GroupOperation, IfMatch, MessageLife, Proxies, PutMessage, Query, Settings,
-    StorageAccount, Surroundings, TlsRoots, Value,
+    Entity, ErrorKind, GroupOperation, IfMatch, MessageLife, Proxies, PutMessage, Query, QueryExtensions,
+    Settings, StorageAccount, Surroundings, TlsRoots, Value,
 };
 use tokio::net::TcpListener;
 
@@ -187,6 +187,14 @@ async fn queries_and_groups_go_over_pages() {
     }
     let expected: Vec<String> = (40..250).map(|row| format!("{row:04}")).collect();
     assert_eq!((rows, count >= 4), (expected, true));
+
+    let mut query = Query::matching("PartitionKey eq 'p' and startswith(RowKey,'003')");
+    assert_eq!(table.query_page(&query).await.expect_err("not of the protocol").code(), "InvalidInput");
+    query.extensions = QueryExtensions { starts_with: true };
+    assert_eq!(table.query_page(&query).await.expect("a page").entities.len(), 10);
+    let mut connection = table.connection().expect("plain HTTP");
+    assert_eq!(connection.count_page(&query).await.expect("a page").count, 10);
+    assert!(connection.count_page(&Query { extensions: QueryExtensions::default(), ..query }).await.is_err());
 
     let entity = |row: &str| Entity::new("p", row).with("N", 1);
     let group = [

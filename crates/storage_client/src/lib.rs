@@ -81,7 +81,7 @@ pub use storage_account::StorageAccount;
 pub use table::entity::{Entity, IfMatch, TextEntity, Value};
 pub use table::group::{GROUP_OPERATIONS_MAX, GroupOperation};
 pub use table::list::TablePage;
-pub use table::query::{Continuation, EntityPage, Query, QueryEntities, QueryPages};
+pub use table::query::{Continuation, EntityPage, Query, QueryEntities, QueryExtensions, QueryPages};
 pub use table::raw::{ChangeKind, RawChange};
 pub use table::statistics::{MeasuredPage, QueryStatistics};
 pub use table::table_client::TableClient;

@@ -1,6 +1,6 @@
 //! Get one entity, and query entities.
 
-use super::errors::{from_filter, from_table};
+use super::errors::from_table;
 use super::request_context::RequestContext;
 use super::statistics::QueryStatistics;
 use crate::auth::grant::KeyBounds;
@@ -231,7 +231,7 @@ fn parse_filter(
 ) -> Result<Option<Filter>, ApiError> {
     let text = query.find("$filter");
     // The client's own text is read first, so that errors speak of it alone.
-    let own = text.map(|text| Filter::parse(text).map_err(from_filter)).transpose()?;
+    let own = text.map(|text| context.parse_filter(text)).transpose()?;
     let text = text.filter(|_| own.as_ref().is_some_and(|own| !own.is_empty()));
     let Some(bounds) = context.grant.bounds() else {
         return Ok(own);
@@ -241,7 +241,7 @@ fn parse_filter(
         Some(text) => format!("({text}) and {bounds}"),
         None => bounds,
     };
-    Filter::parse(&narrowed).map(Some).map_err(from_filter)
+    context.parse_filter(&narrowed).map(Some)
 }
 
 /// `$select`: names of properties; `None` or a `*` among them: all. Metadata may be selected, and comes or

@@ -9,6 +9,7 @@ mod entity_path;
 mod entity_read;
 mod entity_write;
 mod errors;
+mod extensions;
 mod need;
 mod request_context;
 mod route;
@@ -31,6 +32,7 @@ pub(crate) use crate::table_api::entity_path::TableResource;
 use bytes::Bytes;
 use entity_write::{Preference, WriteHeaders};
 use errors::from_table;
+use extensions::Extensions;
 use hyper::header::{
     CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, X_CONTENT_TYPE_OPTIONS,
 };
@@ -138,6 +140,7 @@ impl ServiceApi for TableApi {
             request_id: request.request_id,
             now: request.now,
             statistics: statistics::are_requested(headers),
+            extensions: Extensions::of_request(headers)?,
         };
         self.execute(request, &context, route, level, body).await
     }

@@ -15,6 +15,8 @@ use hyper::Method;
 use hyper::header::HeaderMap;
 
 pub(super) const NAME: &str = "query entities";
+/// The header that names what is wanted beyond the protocol.
+pub(super) const EXTENSIONS: &str = "x-larimar-extensions";
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +29,23 @@ pub struct Query {
     pub page_size_max: Option<u32>,
     /// Where to start: a former page's continuation.
     pub from: Option<Continuation>,
+    /// What is wanted beyond the protocol; nothing by default.
+    pub extensions: QueryExtensions,
+}
+
+/// What a query wants of Larimar beyond the protocol. Other services do not know the header, and answer as
+/// they do without it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueryExtensions {
+    /// `startswith(property,'text')` may be in the filter. Other services refuse such a filter.
+    pub starts_with: bool,
+}
+
+impl QueryExtensions {
+    /// The value of `x-larimar-extensions`; empty if nothing is wanted.
+    pub(super) fn names(&self) -> &'static str {
+        if self.starts_with { "startswith" } else { "" }
+    }
 }
 
 impl Query {
@@ -122,6 +141,10 @@ pub(super) fn page_operation(table_path: &str, query: &Query) -> Operation {
         if let Some(row_key) = &from.row_key {
             operation = operation.query("NextRowKey", row_key);
         }
+    }
+    let extensions = query.extensions.names();
+    if !extensions.is_empty() {
+        operation = operation.fixed(EXTENSIONS, extensions);
     }
     operation
 }

@@ -11,7 +11,9 @@ use super::group::{
     NAME as SUBMIT, put_group_end, put_group_start, put_part_end, put_part_start, read_etags,
 };
 use super::json::{count_entities, has_row_key, put_text_entity};
-use super::query::{Continuation, NAME as QUERY, Query, continuation_of, page_operation, unless_repeated};
+use super::query::{
+    Continuation, EXTENSIONS, NAME as QUERY, Query, continuation_of, page_operation, unless_repeated,
+};
 use super::table_client::{GET, INSERT, INSERT_OR_REPLACE, JSON, TableClient, put_entity_path};
 use crate::GROUP_OPERATIONS_MAX;
 use crate::account::credentials::Credentials;
@@ -58,6 +60,8 @@ pub(super) struct Request {
     pub(super) path: Vec<u8>,
     /// Without a signature.
     pub(super) query: String,
+    /// What is wanted beyond the protocol, if anything.
+    extensions: &'static str,
     content_type: String,
     pub(super) body: Vec<u8>,
     id: String,
@@ -235,6 +239,7 @@ impl TableConnection {
         let operation = page_operation(self.table_path.as_str(), query);
         self.request.path.extend_from_slice(operation.path.as_bytes());
         self.request.query = encode_query(&operation.query);
+        self.request.extensions = query.extensions.names();
         self.send(&QUERY_CALL).await.map(drop)
     }
 
@@ -247,7 +252,8 @@ impl TableConnection {
     pub(super) fn begin(&mut self, content_type: &str) {
         // Its body is written over.
         self.group.count = 0;
-        let Request { path, query, content_type: own, body, .. } = &mut self.request;
+        let Request { path, query, extensions, content_type: own, body, .. } = &mut self.request;
+        *extensions = "";
         path.clear();
         query.clear();
         body.clear();
@@ -290,7 +296,7 @@ impl TableConnection {
 
     /// The bytes of an attempt, with its date and signature.
     fn write(&mut self, call: &Call) {
-        let Request { path, query, content_type, body, id } = &self.request;
+        let Request { path, query, extensions, content_type, body, id } = &self.request;
         let date = self.date.at(self.client.surroundings.clock.now().since_unix().as_secs());
         let out = &mut self.bytes;
         out.clear();
@@ -308,6 +314,9 @@ impl TableConnection {
         }
         put(&[b" HTTP/1.1\r\n", &self.fixed, call.headers.as_bytes()]);
         put(&[b"x-ms-client-request-id: ", id.as_bytes(), b"\r\nx-ms-date: ", date, b"\r\n"]);
+        if !extensions.is_empty() {
+            put(&[EXTENSIONS.as_bytes(), b": ", extensions.as_bytes(), b"\r\n"]);
+        }
         if let Credentials::Key(key) = &self.client.credentials {
             let account = self.client.account.as_bytes();
             let unsigned = UnsignedTable {

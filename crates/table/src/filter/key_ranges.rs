@@ -6,7 +6,11 @@
 //!
 //! ```text
 //! eq  [e, e+)     ge  [e, ∞)     gt  [e+, ∞)     le  [0, e+)     lt  [0, e)     ne  [0, e) and [e+, ∞)
+//! startswith  [p, p+1)     p the encoding without its end, p+1 the least bytes behind all that begin with p
 //! ```
+//!
+//! Neither `p` nor `p+1` ends in 00 01 or 00 02: in a text 00 is followed by FF, so they are taken neither for
+//! a text nor for the bound after one.
 //!
 //! `and` intersects boxes, `or` collects them, `not` is pushed down to the comparisons; whatever is not about
 //! keys is taken as "any row". What always holds: a row that matches the filter lies in one of the boxes, and
@@ -249,7 +253,13 @@ fn derive(node: &Node, negated: bool) -> Vec<KeyBox> {
             let intervals = intervals(operator, encoded).into_iter();
             intervals.map(|interval| box_of(*column, interval)).collect()
         }
-        Node::Constant(_) | Node::Timestamp { .. } | Node::Property { .. } => vec![KeyBox::all()],
+        Node::KeyPrefix { column, encoded } => {
+            let intervals = prefix_intervals(encoded, negated).into_iter();
+            intervals.map(|interval| box_of(*column, interval)).collect()
+        }
+        Node::Constant(_) | Node::Timestamp { .. } | Node::Property { .. } | Node::PropertyPrefix { .. } => {
+            vec![KeyBox::all()]
+        }
     }
 }
 
@@ -271,6 +281,19 @@ fn intervals(operator: Operator, encoded: &[u8]) -> Vec<Interval> {
         Operator::LessOrEqual => vec![below(after(encoded))],
         Operator::Greater => vec![from(after(encoded))],
         Operator::GreaterOrEqual => vec![from(at())],
+    }
+}
+
+/// The texts that begin with this one, or all others. There are no others if it is empty.
+fn prefix_intervals(encoded: &[u8], negated: bool) -> Vec<Interval> {
+    let end = KeyRange::prefix(encoded.to_vec()).end.map(|end| end.to_vec());
+    match negated {
+        false => vec![Interval { low: encoded.to_vec(), high: end }],
+        true => {
+            let below = Interval { low: Vec::new(), high: Some(encoded.to_vec()) };
+            let above = end.map(|end| Interval { low: end, high: None });
+            above.into_iter().chain((!encoded.is_empty()).then_some(below)).collect()
+        }
     }
 }
 

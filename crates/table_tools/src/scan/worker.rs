@@ -132,6 +132,7 @@ async fn read(
         select: scan.request.select.clone(),
         page_size_max: None,
         from: range.cursor.as_ref().map(Continuation::from),
+        ..Query::all()
     };
     let mut order = Order::behind(range.last.clone());
     loop {
