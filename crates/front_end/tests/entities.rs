@@ -389,6 +389,49 @@ async fn a_prefix_of_a_key_is_a_range_on_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn entities_are_counted_on_request() {
+    let stamp = Stamp::open().await;
+    stamp.create_table("People").await;
+    for partition in ["a", "b"] {
+        for row in 0..6 {
+            let body = format!(r#"{{"PartitionKey":"{partition}","RowKey":"{row}","Number":{row}}}"#);
+            stamp.insert("People", &body).await.expect(204);
+        }
+    }
+    let ask = [("x-larimar-extensions", "count, startswith"), ("x-larimar-query-statistics", "true")];
+    // 4 for the entity, 2 for each unit of its keys, 8 for the property, 2 for each unit of its name, 4 for it.
+    let size = 4 + 2 * 2 + 8 + 2 * "Number".len() + 4;
+    for (query, rows, rows_read) in [
+        ("", 12, "12"),
+        ("?$top=1", 12, "12"),
+        ("?$filter=PartitionKey%20eq%20'a'", 6, "6"),
+        ("?$filter=Number%20lt%202", 4, "12"),
+        ("?$filter=startswith(PartitionKey,'b')%20and%20Number%20eq%202", 1, "6"),
+    ] {
+        let answer = stamp.send("GET", &format!("/People(){query}"), &ask, "").await.expect(200);
+        assert_eq!(answer.header("x-larimar-rows-counted"), rows.to_string(), "{query}");
+        assert_eq!(answer.header("x-larimar-bytes-counted"), (rows * size).to_string(), "{query}");
+        assert_eq!(answer.header("x-larimar-rows-read"), rows_read, "{query}");
+        assert_eq!(answer.header("x-larimar-rows-returned"), "0", "{query}");
+        assert_eq!(answer.header("x-ms-continuation-nextpartitionkey"), "", "{query}");
+        assert_eq!(answer.json()["value"].as_array().map(Vec::len), Some(0), "{query}");
+    }
+    stamp.send("GET", "/Missing()", &ask, "").await.expect(404);
+    stamp.send("GET", "/Tables", &ask, "").await.expect(400);
+    // A get has no use for it.
+    let get = stamp.send("GET", "/People(PartitionKey='a',RowKey='1')", &ask, "").await.expect(200);
+    assert_eq!(get.json()["Number"], 1);
+    for answer in [
+        stamp.send("GET", "/People()", &[], "").await.expect(200),
+        stamp.send("GET", "/People()", &[("x-larimar-extensions", "")], "").await.expect(200),
+    ] {
+        assert_eq!(answer.json()["value"].as_array().map(Vec::len), Some(12));
+        let strange = answer.headers.keys().find(|name| name.as_str().starts_with("x-larimar"));
+        assert_eq!(strange, None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_answers_are_compressed_on_request() {
     let stamp = Stamp::open().await;
     stamp.create_table("People").await;

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use storage_client::{
     AccountAddress, BlobCondition, BlobQuery, BlobWrite, DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME,
-    Entity, ErrorKind, GroupOperation, IfMatch, MessageLife, Proxies, PutMessage, Query, QueryExtensions,
-    Settings, StorageAccount, Surroundings, TlsRoots, Value,
+    Entity, EntityCount, ErrorKind, GroupOperation, IfMatch, MessageLife, Proxies, PutMessage, Query,
+    QueryExtensions, Settings, StorageAccount, Surroundings, TlsRoots, Value,
 };
 use tokio::net::TcpListener;
 
@@ -192,6 +192,10 @@ async fn queries_and_groups_go_over_pages() {
     assert_eq!(table.query_page(&query).await.expect_err("not of the protocol").code(), "InvalidInput");
     query.extensions = QueryExtensions { starts_with: true };
     assert_eq!(table.query_page(&query).await.expect("a page").entities.len(), 10);
+    let counted = table.counted_by_service(&query).await.expect("an answer").expect("it counts");
+    // "p" and four digits, and a number "N".
+    let size_bytes = 10 * (4 + 2 * 5 + 8 + 2 + 4);
+    assert_eq!(counted, EntityCount { entities: 10, size_bytes, continuation: None });
     let mut connection = table.connection().expect("plain HTTP");
     assert_eq!(connection.count_page(&query).await.expect("a page").count, 10);
     assert!(connection.count_page(&Query { extensions: QueryExtensions::default(), ..query }).await.is_err());

@@ -31,6 +31,7 @@ pub use filter::{
 };
 pub use name::{check_property_name, check_table_name};
 pub use partition::PartitionError;
+pub use queries::entity_count::EntityCount;
 pub use queries::entity_page::{EntityPage, EntityToken};
 pub use queries::entity_query::EntityQuery;
 pub use queries::projection::Projection;

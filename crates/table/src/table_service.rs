@@ -5,8 +5,9 @@ use crate::entities::entity::Entity;
 use crate::entities::entity_group::{EntityGroup, EntityOperation};
 use crate::error::{GroupError, KeyColumn, TableError};
 use crate::name::{check_key, check_table_name};
+use crate::queries::entity_count::EntityCount;
 use crate::queries::entity_page::EntityPage;
-use crate::queries::entity_query::{EntityQuery, read_entity_page};
+use crate::queries::entity_query::{EntityQuery, count_entity_page, read_entity_page};
 use crate::queries::table_list::{TableListPage, TableListQuery, read_table_page};
 use crate::tables::create_table::CreateTable;
 use crate::tables::set_table_policies::SetTablePolicies;
@@ -166,6 +167,17 @@ impl TableService {
     ) -> Result<EntityPage, TableError> {
         let container_id = self.container_id(account, table).await?;
         read_entity_page(&*self.partitions, &self.clock, account, container_id, query).await
+    }
+
+    /// Counts a page of entities: all that the page examines and that match, however many they are.
+    pub async fn count(
+        &self,
+        account: &str,
+        table: &str,
+        query: &EntityQuery,
+    ) -> Result<EntityCount, TableError> {
+        let container_id = self.container_id(account, table).await?;
+        count_entity_page(&*self.partitions, &self.clock, account, container_id, query).await
     }
 
     /// The table's stored access policies.

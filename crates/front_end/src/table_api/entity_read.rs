@@ -85,17 +85,7 @@ pub(crate) async fn query_entities(
     query: &QueryParameters<'_>,
     level: MetadataLevel,
 ) -> Result<Reply, ApiError> {
-    check_options(query)?;
-    let entity_query = EntityQuery {
-        filter: parse_filter(context, query)?,
-        select: parse_select(query)?,
-        top: parse_top(query)?,
-        start: parse_start(query)?,
-        examined_rows_max: context
-            .environment
-            .simulated
-            .and_then(|simulated| simulated.settings().examined_rows()),
-    };
+    let entity_query = parse_query(context, query)?;
     let page = context.service.query(context.account, &table, &entity_query).await.map_err(from_table)?;
     let next = page.next.clone().filter(|_| entity_query.top > 0);
     let next = next.and_then(|next| shown_next(next, context.grant.bounds()));
@@ -123,10 +113,7 @@ pub(crate) async fn query_entities(
     body.extend_from_slice(b"]}");
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
     if let Some(next) = next {
-        reply.header_bytes(NEXT_PARTITION_KEY, encode_token(&next.partition_key).into_bytes());
-        if let Some(row_key) = &next.row_key {
-            reply.header_bytes(NEXT_ROW_KEY, encode_token(row_key).into_bytes());
-        }
+        put_next(&mut reply, &next);
     }
     if ends_early {
         SimulatedRequest::mark_boundary(&mut reply);
@@ -138,6 +125,32 @@ pub(crate) async fn query_entities(
         QueryStatistics { class: page.class, rows_read, rows_returned }.put_into(&mut reply);
     }
     Ok(reply)
+}
+
+/// What is asked for.
+pub(super) fn parse_query(
+    context: &RequestContext<'_>,
+    query: &QueryParameters<'_>,
+) -> Result<EntityQuery, ApiError> {
+    check_options(query)?;
+    Ok(EntityQuery {
+        filter: parse_filter(context, query)?,
+        select: parse_select(query)?,
+        top: parse_top(query)?,
+        start: parse_start(query)?,
+        examined_rows_max: context
+            .environment
+            .simulated
+            .and_then(|simulated| simulated.settings().examined_rows()),
+    })
+}
+
+/// Adds the token of the next page.
+pub(super) fn put_next(reply: &mut Reply, next: &EntityToken) {
+    reply.header_bytes(NEXT_PARTITION_KEY, encode_token(&next.partition_key).into_bytes());
+    if let Some(row_key) = &next.row_key {
+        reply.header_bytes(NEXT_ROW_KEY, encode_token(row_key).into_bytes());
+    }
 }
 
 /// Where a page ends that may end early, charged with its rows: how many it shows, where the next one starts,
@@ -186,7 +199,7 @@ fn from_stored(error: DecodeError) -> ApiError {
     from_table(error.into())
 }
 
-fn answer_context<'a>(
+pub(super) fn answer_context<'a>(
     context: &RequestContext<'a>,
     level: MetadataLevel,
     table: &'a str,
@@ -273,7 +286,7 @@ fn parse_select(query: &QueryParameters<'_>) -> Result<Option<Vec<String>>, ApiE
 
 /// Where the next page starts. A page may end at a row that a signature does not show: its key is not
 /// returned.
-fn shown_next(next: EntityToken, bounds: Option<&KeyBounds>) -> Option<EntityToken> {
+pub(super) fn shown_next(next: EntityToken, bounds: Option<&KeyBounds>) -> Option<EntityToken> {
     let Some(bounds) = bounds else {
         return Some(next);
     };

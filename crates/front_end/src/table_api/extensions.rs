@@ -21,13 +21,16 @@ const SHOWN_NAME_LEN_MAX: usize = 64;
 pub(crate) struct Extensions {
     /// `startswith` in `$filter`.
     pub(crate) starts_with: bool,
+    /// Entities are counted, not returned.
+    pub(crate) count: bool,
 }
 
 /// A name and what it asks for.
 type Named = (&'static str, fn(&mut Extensions));
 
 /// All that there are.
-const KNOWN: [Named; 1] = [("startswith", |wanted| wanted.starts_with = true)];
+const KNOWN: [Named; 2] =
+    [("startswith", |wanted| wanted.starts_with = true), ("count", |wanted| wanted.count = true)];
 
 impl Extensions {
     /// Reads the header; names may be in several of them.
@@ -42,6 +45,19 @@ impl Extensions {
             }
         }
         Ok(wanted)
+    }
+}
+
+impl Extensions {
+    /// Refuses those that would change which tables a list has, or in which order.
+    pub(crate) fn check_for_tables(&self) -> Result<(), ApiError> {
+        match self.count {
+            true => Err(ApiError::with_message(
+                ErrorCode::InvalidHeaderValue,
+                format!("Of the names in {EXTENSIONS} lists of tables have startswith only."),
+            )),
+            false => Ok(()),
+        }
     }
 }
 
@@ -75,7 +91,8 @@ mod tests {
 
     #[test]
     fn names_are_read_in_any_case_and_from_several_headers() {
-        let starts_with = Extensions { starts_with: true };
+        let starts_with = Extensions { starts_with: true, ..Extensions::default() };
+        let both = Extensions { count: true, ..starts_with };
         for (values, expected) in [
             (&[][..], Extensions::default()),
             (&[""], Extensions::default()),
@@ -83,6 +100,8 @@ mod tests {
             (&["startswith"], starts_with),
             (&["StartsWith , startswith"], starts_with),
             (&["", "startswith"], starts_with),
+            (&["startswith,count"], both),
+            (&["count", "startswith"], both),
         ] {
             assert_eq!(of(values), Ok(expected), "{values:?}");
         }

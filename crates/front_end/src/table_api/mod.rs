@@ -5,6 +5,7 @@
 
 mod admit;
 mod batch_api;
+mod count;
 mod entity_path;
 mod entity_read;
 mod entity_write;
@@ -193,6 +194,9 @@ impl TableApi {
         // frequent are boxed.
         match route {
             Route::ReadEntity(address) => entity_read::read_entity(context, address, query, level).await,
+            Route::QueryEntities(table) if context.extensions.count => {
+                Box::pin(count::count_entities(context, table, query, level)).await
+            }
             Route::QueryEntities(table) => {
                 Box::pin(entity_read::query_entities(context, table, query, level)).await
             }

@@ -32,6 +32,7 @@ pub(crate) async fn list_tables(
     level: MetadataLevel,
 ) -> Result<Reply, ApiError> {
     check_options(query)?;
+    context.extensions.check_for_tables()?;
     let filter = query.find("$filter");
     let start = query.find("NextTableName").filter(|token| !token.is_empty());
     let top = parse_top(query)?;

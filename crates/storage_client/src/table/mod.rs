@@ -1,5 +1,6 @@
 //! Tables: entities and their values, single operations, entity groups, queries.
 
+pub(crate) mod count;
 pub(crate) mod entity;
 pub(crate) mod group;
 pub(crate) mod group_answer;

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::wire::address_text::encode;
 use crate::wire::header_text::text;
 use hyper::Method;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
 pub(super) const NAME: &str = "query entities";
 /// The header that names what is wanted beyond the protocol.
@@ -43,8 +43,11 @@ pub struct QueryExtensions {
 
 impl QueryExtensions {
     /// The value of `x-larimar-extensions`; empty if nothing is wanted.
-    pub(super) fn names(&self) -> &'static str {
-        if self.starts_with { "startswith" } else { "" }
+    pub(super) fn names(&self, counts: bool) -> String {
+        let wanted = [(self.starts_with, "startswith"), (counts, "count")];
+        let names: Vec<&str> =
+            wanted.iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, name)| *name).collect();
+        names.join(",")
     }
 }
 
@@ -142,11 +145,18 @@ pub(super) fn page_operation(table_path: &str, query: &Query) -> Operation {
             operation = operation.query("NextRowKey", row_key);
         }
     }
-    let extensions = query.extensions.names();
-    if !extensions.is_empty() {
-        operation = operation.fixed(EXTENSIONS, extensions);
+    operation.extensions(query.extensions.names(false))
+}
+
+impl Operation {
+    /// With the names of extensions, if there are any.
+    pub(super) fn extensions(mut self, names: String) -> Self {
+        // Names are tokens, and so are values of a header.
+        if let Some(value) = HeaderValue::try_from(names).ok().filter(|value| !value.is_empty()) {
+            self.headers.insert(HeaderName::from_static(EXTENSIONS), value);
+        }
+        self
     }
-    operation
 }
 
 impl QueryPages {

@@ -61,7 +61,7 @@ pub(super) struct Request {
     /// Without a signature.
     pub(super) query: String,
     /// What is wanted beyond the protocol, if anything.
-    extensions: &'static str,
+    extensions: String,
     content_type: String,
     pub(super) body: Vec<u8>,
     id: String,
@@ -239,7 +239,7 @@ impl TableConnection {
         let operation = page_operation(self.table_path.as_str(), query);
         self.request.path.extend_from_slice(operation.path.as_bytes());
         self.request.query = encode_query(&operation.query);
-        self.request.extensions = query.extensions.names();
+        self.request.extensions = query.extensions.names(false);
         self.send(&QUERY_CALL).await.map(drop)
     }
 
@@ -253,7 +253,7 @@ impl TableConnection {
         // Its body is written over.
         self.group.count = 0;
         let Request { path, query, extensions, content_type: own, body, .. } = &mut self.request;
-        *extensions = "";
+        extensions.clear();
         path.clear();
         query.clear();
         body.clear();

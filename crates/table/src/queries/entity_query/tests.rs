@@ -98,6 +98,60 @@ fn points_are_found_without_a_scan() {
     assert_eq!((keys(&rest), rest.next), (vec![("p".to_owned(), "00007".to_owned())], None));
 }
 
+fn counted(rows: &MemoryRows, query: &EntityQuery, step: Duration) -> EntityCount {
+    run(count_entity_page(rows, &StepClock::shared(step), ACCOUNT, TABLE, query)).unwrap()
+}
+
+/// As the protocol documents it, with all texts here being ASCII.
+fn documented_size(partition_key: &str, row_key: &str, text: usize) -> u64 {
+    let number = 8 + 2 * "Number".len() + 4;
+    let text = 8 + 2 * "Text".len() + 4 + 2 * text;
+    (4 + 2 * (partition_key.len() + row_key.len()) + number + text) as u64
+}
+
+#[test]
+fn a_count_is_of_rows_and_bytes_that_match() {
+    let mut rows = numbered(1500);
+    insert(&mut rows, TABLE, "q", "long", 7, 30_000);
+    insert(&mut rows, TABLE + 1, "p", "another table", 7, 0);
+    let small = documented_size("p", "00000", 0);
+    for (filter, entities, size_bytes, class) in [
+        ("", 1501, 1500 * small + documented_size("q", "long", 30_000), QueryClass::TableScan),
+        ("PartitionKey eq 'p'", 1500, 1500 * small, QueryClass::RowRange),
+        ("PartitionKey eq 'p' and RowKey ge '01000'", 500, 500 * small, QueryClass::RowRange),
+        ("Number eq 7", 2, small + documented_size("q", "long", 30_000), QueryClass::TableScan),
+        ("PartitionKey eq 'z'", 0, 0, QueryClass::RowRange),
+    ] {
+        // A page of entities would end at the first.
+        let found = counted(&rows, &query(filter, 1), Duration::ZERO);
+        assert_eq!(
+            (found.entities, found.size_bytes, found.class),
+            (entities, size_bytes, class),
+            "{filter}"
+        );
+        assert_eq!(found.next, None, "{filter}");
+    }
+}
+
+#[test]
+fn a_count_of_many_rows_goes_on_page_by_page() {
+    let rows = numbered(1000);
+    for (examined, step) in [(Some(64), Duration::ZERO), (None, Duration::from_secs(2))] {
+        let mut query = EntityQuery { examined_rows_max: examined, ..query("Number ge 10", 1000) };
+        let (mut entities, mut pages) = (0, 0);
+        loop {
+            let page = counted(&rows, &query, step);
+            (entities, pages) = (entities + page.entities, pages + 1);
+            assert!(page.rows_read < 300, "{page:?}");
+            query.start = page.next;
+            if query.start.is_none() {
+                break;
+            }
+        }
+        assert!(entities == 990 && pages > 3, "{entities} entities on {pages} pages");
+    }
+}
+
 #[test]
 fn a_page_ends_at_its_size_but_holds_one_entity() {
     let mut rows = MemoryRows::default();
