@@ -432,6 +432,61 @@ async fn entities_are_counted_on_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_are_of_a_pinned_snapshot_on_request() {
+    let stamp = Stamp::open().await;
+    stamp.create_table("People").await;
+    let insert = |row: u32| format!(r#"{{"PartitionKey":"p","RowKey":"{row:02}","Number":{row}}}"#);
+    for row in 0..6 {
+        stamp.insert("People", &insert(row)).await.expect(204);
+    }
+    let rows = |answer: &Answer| answer.json()["value"].as_array().map_or(0, Vec::len);
+    let ask = [("x-larimar-extensions", "snapshot")];
+    let first = stamp.send("GET", "/People()?$top=2", &ask, "").await.expect(200);
+    let token = first.header("x-larimar-snapshot").to_owned();
+    let next = format!(
+        "/People()?NextPartitionKey={}&NextRowKey={}",
+        first.header("x-ms-continuation-nextpartitionkey"),
+        first.header("x-ms-continuation-nextrowkey")
+    );
+    for row in 6..9 {
+        stamp.insert("People", &insert(row)).await.expect(204);
+    }
+    let any = [("if-match", "*")];
+    stamp.send("DELETE", "/People(PartitionKey='p',RowKey='03')", &any, "").await.expect(204);
+
+    let read = [("x-larimar-snapshot", token.as_str())];
+    let rest = stamp.send("GET", &next, &read, "").await.expect(200);
+    assert_eq!((rows(&first), rows(&rest), rest.header("x-larimar-snapshot")), (2, 4, token.as_str()));
+    let count = [("x-larimar-snapshot", token.as_str()), ("x-larimar-extensions", "count")];
+    let counted = stamp.send("GET", "/People()", &count, "").await.expect(200);
+    assert_eq!(counted.header("x-larimar-rows-counted"), "6");
+    let now = stamp.send("GET", "/People()", &[], "").await.expect(200);
+    assert_eq!((rows(&now), now.header("x-larimar-snapshot")), (8, ""));
+
+    // Where it can't be read it is refused, and of another table it is not there.
+    stamp.send("GET", "/People(PartitionKey='p',RowKey='01')", &read, "").await.expect(400);
+    stamp.send("GET", "/Tables", &read, "").await.expect(400);
+    stamp.create_table("Others").await;
+    let other = stamp.send("GET", "/Others()", &read, "").await.expect(410);
+    assert_eq!(other.json()["odata.error"]["code"], "SnapshotExpired");
+
+    let end = [("x-larimar-snapshot", token.as_str()), ("x-larimar-extensions", "snapshot-end")];
+    let last = stamp.send("GET", "/People()", &end, "").await.expect(200);
+    assert_eq!((rows(&last), last.header("x-larimar-snapshot")), (6, ""));
+    let gone = stamp.send("GET", "/People()", &read, "").await.expect(410);
+    assert_eq!(gone.json()["odata.error"]["code"], "SnapshotExpired");
+    let many = async || stamp.send("GET", "/People()", &ask, "").await;
+    for _ in 0..4 {
+        many().await.expect(200);
+    }
+    let busy = many().await.expect(503);
+    let message = busy.json()["odata.error"]["message"]["value"].as_str().unwrap_or_default().to_owned();
+    assert!(message.contains("snapshot-end"), "{message}");
+    // What fails keeps none.
+    stamp.send("GET", "/Missing()", &ask, "").await.expect(404);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_answers_are_compressed_on_request() {
     let stamp = Stamp::open().await;
     stamp.create_table("People").await;

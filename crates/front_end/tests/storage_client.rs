@@ -190,7 +190,7 @@ async fn queries_and_groups_go_over_pages() {
 
     let mut query = Query::matching("PartitionKey eq 'p' and startswith(RowKey,'003')");
     assert_eq!(table.query_page(&query).await.expect_err("not of the protocol").code(), "InvalidInput");
-    query.extensions = QueryExtensions { starts_with: true };
+    query.extensions = QueryExtensions { starts_with: true, ..QueryExtensions::default() };
     assert_eq!(table.query_page(&query).await.expect("a page").entities.len(), 10);
     let counted = table.counted_by_service(&query).await.expect("an answer").expect("it counts");
     // "p" and four digits, and a number "N".

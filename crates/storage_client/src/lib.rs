@@ -84,6 +84,7 @@ pub use table::group::{GROUP_OPERATIONS_MAX, GroupOperation};
 pub use table::list::TablePage;
 pub use table::query::{Continuation, EntityPage, Query, QueryEntities, QueryExtensions, QueryPages};
 pub use table::raw::{ChangeKind, RawChange};
+pub use table::snapshot_token::SnapshotToken;
 pub use table::statistics::{MeasuredPage, QueryStatistics};
 pub use table::table_client::TableClient;
 pub use table::table_connection::{CountedPage, TableConnection};

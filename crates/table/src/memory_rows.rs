@@ -5,7 +5,7 @@ use base::{BoxFuture, Clock, Ticks};
 use bytes::Bytes;
 use partition::{
     KeyRange, ObjectTable, Operation, PartitionError, Read, Row, RowChange, RowKey, RowRef, RowVersion, Rows,
-    Scan, ScanEnd, Span, Visit,
+    Scan, ScanEnd, SnapshotId, Span, Visit,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,8 +63,10 @@ impl RowSource for MemoryRows {
         &self,
         table: ObjectTable,
         spans: Vec<Span>,
+        snapshot: Option<SnapshotId>,
         mut scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
+        assert_eq!(snapshot, None, "rows in memory have no snapshots");
         let mut has_had_enough = false;
         let mut end_before = Some(Bytes::new());
         for span in spans {

@@ -73,7 +73,14 @@ impl Stage {
 
     async fn query(&self, filter: &str) -> Vec<(String, RowVersion, Option<i32>)> {
         let filter = Some(Filter::parse(filter).unwrap());
-        let query = EntityQuery { filter, select: None, top: 1000, start: None, examined_rows_max: None };
+        let query = EntityQuery {
+            filter,
+            select: None,
+            top: 1000,
+            start: None,
+            examined_rows_max: None,
+            snapshot: None,
+        };
         let page = self.service.query(ACCOUNT, TABLE, &query).await.unwrap();
         assert_eq!(page.next, None, "seed {}: the page should hold all rows", self.seed);
         page.entities()

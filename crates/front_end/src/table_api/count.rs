@@ -12,6 +12,7 @@
 
 use super::entity_read::{answer_context, parse_query, put_next, shown_next};
 use super::errors::from_table;
+use super::page_snapshot::PageSnapshot;
 use super::request_context::RequestContext;
 use super::statistics::QueryStatistics;
 use crate::error::ApiError;
@@ -32,14 +33,19 @@ pub(crate) async fn count_entities(
     query: &QueryParameters<'_>,
     level: MetadataLevel,
 ) -> Result<Reply, ApiError> {
-    let entity_query = parse_query(context, query)?;
-    let count = context.service.count(context.account, &table, &entity_query).await.map_err(from_table)?;
+    let mut entity_query = parse_query(context, query)?;
+    let snapshot = PageSnapshot::open(context, &table).await?;
+    entity_query.snapshot = snapshot.id;
+    let count = context.service.count(context.account, &table, &entity_query).await;
+    snapshot.note_page(context, count.is_ok());
+    let count = count.map_err(from_table)?;
     let mut body = Vec::with_capacity(256);
     put_list_start(&mut body, &answer_context(context, level, &table, query));
     body.extend_from_slice(b"]}");
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
     reply.header(ROWS_COUNTED, HeaderValue::from(count.entities));
     reply.header(BYTES_COUNTED, HeaderValue::from(count.size_bytes));
+    snapshot.put_into(&mut reply);
     if let Some(next) = count.next.and_then(|next| shown_next(next, context.grant.bounds())) {
         put_next(&mut reply, &next);
     }

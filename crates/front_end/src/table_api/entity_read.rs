@@ -1,6 +1,7 @@
 //! Get one entity, and query entities.
 
 use super::errors::from_table;
+use super::page_snapshot::PageSnapshot;
 use super::request_context::RequestContext;
 use super::statistics::QueryStatistics;
 use crate::auth::grant::KeyBounds;
@@ -85,8 +86,12 @@ pub(crate) async fn query_entities(
     query: &QueryParameters<'_>,
     level: MetadataLevel,
 ) -> Result<Reply, ApiError> {
-    let entity_query = parse_query(context, query)?;
-    let page = context.service.query(context.account, &table, &entity_query).await.map_err(from_table)?;
+    let mut entity_query = parse_query(context, query)?;
+    let snapshot = PageSnapshot::open(context, &table).await?;
+    entity_query.snapshot = snapshot.id;
+    let page = context.service.query(context.account, &table, &entity_query).await;
+    snapshot.note_page(context, page.is_ok());
+    let page = page.map_err(from_table)?;
     let next = page.next.clone().filter(|_| entity_query.top > 0);
     let next = next.and_then(|next| shown_next(next, context.grant.bounds()));
     let (row_count, next, ends_early) = match context.environment.simulated {
@@ -115,6 +120,7 @@ pub(crate) async fn query_entities(
     if let Some(next) = next {
         put_next(&mut reply, &next);
     }
+    snapshot.put_into(&mut reply);
     if ends_early {
         SimulatedRequest::mark_boundary(&mut reply);
     }
@@ -142,6 +148,7 @@ pub(super) fn parse_query(
             .environment
             .simulated
             .and_then(|simulated| simulated.settings().examined_rows()),
+        snapshot: None,
     })
 }
 

@@ -12,6 +12,7 @@ mod entity_write;
 mod errors;
 mod extensions;
 mod need;
+mod page_snapshot;
 mod request_context;
 mod route;
 mod statistics;
@@ -187,6 +188,9 @@ impl TableApi {
         body: Bytes,
     ) -> Result<Reply, ApiError> {
         let (headers, query) = (request.headers(), request.query);
+        if !matches!(route, Route::QueryEntities(_)) {
+            context.extensions.check_for_others()?;
+        }
         if let Some(simulated) = context.environment.simulated {
             Box::pin(admit::admit_route(simulated, &route)).await?;
         }

@@ -141,5 +141,6 @@ pub(crate) fn shared(env: &Environment, streams: Arc<Streams>) -> Result<Shared,
         maintenance: Arc::new(Maintenance::default()),
         metrics: Arc::new(RangeMetrics::new(&env.metrics)),
         life: Life { incarnation: Incarnation::draw(&*env.random), lease: Arc::new(EndlessLease) },
+        shown: Arc::default(),
     })
 }

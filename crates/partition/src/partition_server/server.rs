@@ -5,6 +5,7 @@
 
 use super::map_copy_stream::MapCopy;
 use super::owner::Owner;
+use super::pinned_snapshots::PinnedSnapshots;
 use super::unnamed_range::UnnamedRange;
 use crate::blob_data::piece::Piece;
 use crate::decider::{Decider, UnderWay};
@@ -43,6 +44,7 @@ pub(crate) struct PartitionServer {
     pub(super) map_copy: tokio::sync::Mutex<MapCopy>,
     pub(super) closing: AtomicBool,
     pub(super) counts: Mutex<HandOverCounts>,
+    pub(super) pins: PinnedSnapshots,
 }
 
 /// What became of hand-overs.
@@ -257,6 +259,7 @@ impl PartitionServer {
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.shared.maintenance.close();
+        self.pins.clear();
         let _no_hand_over = self.next_range_id.lock().await;
         let routes = self.routes.load_full();
         for range in routes.all().filter_map(Owner::serving) {

@@ -1,7 +1,8 @@
 //! Reads: gets and scans over a snapshot, beside the writers and without waiting for them. What is found
 //! counts only if the lease holds when it is returned.
 
-use super::range_tree::{RangeTree, Snapshot};
+use super::pinned_view::PinnedView;
+use super::range_tree::RangeTree;
 use super::slow_scans::SlowScans;
 use crate::checkpoint::{Aside, Caching, HashedKey};
 use crate::compaction::choose_tombstone_compaction::PASSED_TOMBSTONE_COUNT_MAX;
@@ -43,11 +44,25 @@ impl Reader {
     /// rows in several spans is seen whole or not at all.
     pub(super) async fn scan(&self, spans: &[Span], scan: &mut dyn Scan) -> Result<WalkEnd, PartitionError> {
         self.core.check_lease()?;
-        let walked = scan_snapshot(&self.core.range, &self.core.snapshot(), spans, scan).await?;
+        let (tree, visible) = self.core.snapshot();
+        let walked = scan_snapshot(&self.core.range, (&tree, visible), spans, scan).await?;
         self.core.check_lease()?;
         if walked.passed_mostly_tombstones() {
             self.slow_scans.note(&self.core);
         }
+        Ok(walked.end)
+    }
+
+    /// The same of rows as they were.
+    pub(super) async fn scan_view(
+        &self,
+        view: &PinnedView,
+        spans: &[Span],
+        scan: &mut dyn Scan,
+    ) -> Result<WalkEnd, PartitionError> {
+        self.core.check_lease()?;
+        let walked = scan_snapshot(&self.core.range, (&view.tree, view.visible), spans, scan).await?;
+        self.core.check_lease()?;
         Ok(walked.end)
     }
 }
@@ -55,11 +70,10 @@ impl Reader {
 /// Shows the rows of `spans` that lie in `keys`, from a snapshot that was taken before.
 pub(super) async fn scan_snapshot(
     keys: &KeyRange,
-    snapshot: &Snapshot,
+    (tree, visible): (&Tree, RowVersion),
     spans: &[Span],
     scan: &mut dyn Scan,
 ) -> Result<Walked, PartitionError> {
-    let (tree, visible) = (&snapshot.0, snapshot.1);
     let wanted_from = Bytes::new();
     let mut walk = Walk { scan, walked: 0, deleted_count: 0, unseen: 0, wanted_from, has_had_enough: false };
     for span in spans {

@@ -10,6 +10,7 @@ use crate::range_partition::range_metrics::RangeMetrics;
 use crate::settings::PartitionSettings;
 use crate::tree::block_cache::BlockCache;
 use base::{Clock, Spawner};
+use parking_lot::RwLock;
 use std::sync::Arc;
 use stream::{Incarnation, OwnedStream, Owner, StreamChange, StreamError, StreamName, Streams};
 
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) row_data_writer: Arc<DataWriter>,
     pub(crate) metrics: Arc<RangeMetrics>,
     pub(crate) life: Life,
+    /// Held by each range while it shows new durable rows, and alone by who wants all ranges at one moment.
+    pub(crate) shown: Arc<RwLock<()>>,
 }
 
 impl Shared {

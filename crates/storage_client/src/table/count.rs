@@ -36,7 +36,7 @@ impl TableClient {
         let select = vec!["PartitionKey".to_owned()];
         let query = Query { select, page_size_max: Some(1), ..query.clone() };
         let operation = page_operation(&format!("/{}", encode(&self.name)), &query);
-        let operation = operation.extensions(query.extensions.names(true));
+        let operation = operation.extensions(query.extensions.headers(&["count"]));
         let answer = match self.client.send(&operation).await {
             // An earlier version, which knows of other extensions.
             Err(error) if error.code() == "InvalidHeaderValue" => return Ok(None),

@@ -6,6 +6,7 @@
 
 use super::entity::Entity;
 use super::json::read_entities;
+use super::snapshot_token::{SNAPSHOT, SnapshotToken};
 use super::table_client::{TableClient, table_operation};
 use crate::client::Operation;
 use crate::error::Error;
@@ -16,7 +17,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
 pub(super) const NAME: &str = "query entities";
 /// The header that names what is wanted beyond the protocol.
-pub(super) const EXTENSIONS: &str = "x-larimar-extensions";
+const EXTENSIONS: &str = "x-larimar-extensions";
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,15 +40,19 @@ pub struct Query {
 pub struct QueryExtensions {
     /// `startswith(property,'text')` may be in the filter. Other services refuse such a filter.
     pub starts_with: bool,
+    /// Entities as they were when this snapshot was pinned. Read it at services that gave it only: others answer
+    /// with what is there now.
+    pub snapshot: Option<SnapshotToken>,
 }
 
 impl QueryExtensions {
-    /// The value of `x-larimar-extensions`; empty if nothing is wanted.
-    pub(super) fn names(&self, counts: bool) -> String {
-        let wanted = [(self.starts_with, "startswith"), (counts, "count")];
+    /// The headers that ask for it, and for `others` by their names.
+    pub(super) fn headers(&self, others: &[&'static str]) -> Vec<(&'static str, String)> {
         let names: Vec<&str> =
-            wanted.iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, name)| *name).collect();
-        names.join(",")
+            self.starts_with.then_some("startswith").into_iter().chain(others.iter().copied()).collect();
+        let extensions = (!names.is_empty()).then(|| (EXTENSIONS, names.join(",")));
+        let snapshot = self.snapshot.as_ref().map(|token| (SNAPSHOT, token.to_string()));
+        extensions.into_iter().chain(snapshot).collect()
     }
 }
 
@@ -145,16 +150,16 @@ pub(super) fn page_operation(table_path: &str, query: &Query) -> Operation {
             operation = operation.query("NextRowKey", row_key);
         }
     }
-    operation.extensions(query.extensions.names(false))
+    operation.extensions(query.extensions.headers(&[]))
 }
 
 impl Operation {
-    /// With the names of extensions, if there are any.
-    pub(super) fn extensions(mut self, names: String) -> Self {
-        // Names are tokens, and so are values of a header.
-        if let Some(value) = HeaderValue::try_from(names).ok().filter(|value| !value.is_empty()) {
-            self.headers.insert(HeaderName::from_static(EXTENSIONS), value);
-        }
+    /// With headers of extensions.
+    pub(super) fn extensions(mut self, headers: Vec<(&'static str, String)>) -> Self {
+        // Names and tokens are of letters and digits, so they are values of a header.
+        let values =
+            headers.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
+        values.for_each(|(name, value)| drop(self.headers.insert(HeaderName::from_static(name), value)));
         self
     }
 }

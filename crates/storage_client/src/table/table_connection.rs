@@ -11,9 +11,7 @@ use super::group::{
     NAME as SUBMIT, put_group_end, put_group_start, put_part_end, put_part_start, read_etags,
 };
 use super::json::{count_entities, has_row_key, put_text_entity};
-use super::query::{
-    Continuation, EXTENSIONS, NAME as QUERY, Query, continuation_of, page_operation, unless_repeated,
-};
+use super::query::{Continuation, NAME as QUERY, Query, continuation_of, page_operation, unless_repeated};
 use super::table_client::{GET, INSERT, INSERT_OR_REPLACE, JSON, TableClient, put_entity_path};
 use crate::GROUP_OPERATIONS_MAX;
 use crate::account::credentials::Credentials;
@@ -60,8 +58,8 @@ pub(super) struct Request {
     pub(super) path: Vec<u8>,
     /// Without a signature.
     pub(super) query: String,
-    /// What is wanted beyond the protocol, if anything.
-    extensions: String,
+    /// Headers of what is wanted beyond the protocol, if anything.
+    extensions: Vec<(&'static str, String)>,
     content_type: String,
     pub(super) body: Vec<u8>,
     id: String,
@@ -239,7 +237,7 @@ impl TableConnection {
         let operation = page_operation(self.table_path.as_str(), query);
         self.request.path.extend_from_slice(operation.path.as_bytes());
         self.request.query = encode_query(&operation.query);
-        self.request.extensions = query.extensions.names(false);
+        self.request.extensions = query.extensions.headers(&[]);
         self.send(&QUERY_CALL).await.map(drop)
     }
 
@@ -314,8 +312,8 @@ impl TableConnection {
         }
         put(&[b" HTTP/1.1\r\n", &self.fixed, call.headers.as_bytes()]);
         put(&[b"x-ms-client-request-id: ", id.as_bytes(), b"\r\nx-ms-date: ", date, b"\r\n"]);
-        if !extensions.is_empty() {
-            put(&[EXTENSIONS.as_bytes(), b": ", extensions.as_bytes(), b"\r\n"]);
+        for (name, value) in extensions {
+            put(&[name.as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
         }
         if let Credentials::Key(key) = &self.client.credentials {
             let account = self.client.account.as_bytes();

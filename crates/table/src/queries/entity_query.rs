@@ -14,7 +14,7 @@ use base::Clock;
 use base::codec::DecodeError;
 use bytes::Bytes;
 use partition::key::{parse_row_key, put_text};
-use partition::{KeyRange, ObjectTable, Span};
+use partition::{KeyRange, ObjectTable, SnapshotId, Span};
 use std::sync::Arc;
 
 /// A query over the entities of one table.
@@ -30,6 +30,8 @@ pub struct EntityQuery {
     pub start: Option<EntityToken>,
     /// Rows that the page examines at most; `None`: as many as any page may.
     pub examined_rows_max: Option<u64>,
+    /// Rows as they were when this snapshot of the table was pinned; `None`: as they are.
+    pub snapshot: Option<SnapshotId>,
 }
 
 /// Reads a page of the entities of one table.
@@ -48,7 +50,7 @@ pub(crate) async fn read_entity_page<R: RowSource>(
         container.start.len(),
         query.budget(clock),
     );
-    let (mut scan, stopped_at) = walk(rows, ObjectTable::Entity, spans, scan).await?;
+    let (mut scan, stopped_at) = walk(rows, ObjectTable::Entity, spans, query.snapshot, scan).await?;
     Ok(EntityPage {
         rows_read: scan.budget().rows_read(),
         entities: scan.entities,
@@ -69,7 +71,7 @@ pub(crate) async fn count_entity_page<R: RowSource>(
     let container = KeyRange::container(account, container_id);
     let (spans, class) = query.spans(&container);
     let scan = CountScan::new(query.filter.clone(), container.start.len(), query.budget(clock));
-    let (mut scan, stopped_at) = walk(rows, ObjectTable::Entity, spans, scan).await?;
+    let (mut scan, stopped_at) = walk(rows, ObjectTable::Entity, spans, query.snapshot, scan).await?;
     Ok(EntityCount {
         entities: scan.entities,
         size_bytes: scan.size_bytes,

@@ -6,15 +6,17 @@
 use crate::queries::page_budget::PageBudget;
 use base::codec::DecodeError;
 use bytes::Bytes;
-use partition::{ObjectTable, PartitionError, Partitions, Scan, ScanEnd, Span};
+use partition::{ObjectTable, PartitionError, Partitions, Scan, ScanEnd, SnapshotId, Span};
 
 /// A source of rows: the partition layer, or rows in memory in tests.
 pub(crate) trait RowSource {
-    /// Scans the rows of ordered spans until the scan stops; those of one partition name are of one snapshot.
+    /// Scans the rows of ordered spans until the scan stops; those of one partition name are of one snapshot,
+    /// or all are of the pinned one.
     fn scan_spans<S: Scan>(
         &self,
         table: ObjectTable,
         spans: Vec<Span>,
+        snapshot: Option<SnapshotId>,
         scan: S,
     ) -> impl Future<Output = Result<(S, ScanEnd), PartitionError>> + Send;
 }
@@ -24,9 +26,13 @@ impl RowSource for Partitions {
         &self,
         table: ObjectTable,
         spans: Vec<Span>,
+        snapshot: Option<SnapshotId>,
         scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
-        Partitions::scan_spans(self, table, spans, scan).await
+        match snapshot {
+            Some(snapshot) => self.scan_pinned(snapshot, table, spans, scan).await,
+            None => Partitions::scan_spans(self, table, spans, scan).await,
+        }
     }
 }
 
@@ -44,9 +50,10 @@ pub(crate) async fn walk<R: RowSource, S: PageScan>(
     rows: &R,
     table: ObjectTable,
     spans: Vec<Span>,
+    snapshot: Option<SnapshotId>,
     scan: S,
 ) -> Result<(S, Option<Bytes>), PartitionError> {
-    let (scan, end) = rows.scan_spans(table, spans, scan).await?;
+    let (scan, end) = rows.scan_spans(table, spans, snapshot, scan).await?;
     if let Some(damage) = scan.damage() {
         return Err(PartitionError::Storage(format!("stored row: {damage}")));
     }

@@ -47,7 +47,7 @@ pub(crate) async fn read_table_page<R: RowSource>(
     }
     let scan = TableNameScan::new(query.filter.clone(), PageBudget::new(clock.clone(), query.top));
     let spans = spans(account, query.filter.as_ref(), range);
-    let (scan, stopped_at) = walk(rows, ObjectTable::Container, spans, scan).await?;
+    let (scan, stopped_at) = walk(rows, ObjectTable::Container, spans, None, scan).await?;
     let next = match stopped_at {
         Some(key) => {
             let parts = parse_row_key(&key).ok_or(DecodeError("table key"))?;

@@ -33,7 +33,14 @@ fn insert(rows: &mut MemoryRows, table: u64, partition_key: &str, row_key: &str,
 
 fn query(filter: &str, top: usize) -> EntityQuery {
     let filter = Filter::parse(filter).unwrap();
-    EntityQuery { filter: Some(filter), select: None, top, start: None, examined_rows_max: None }
+    EntityQuery {
+        filter: Some(filter),
+        select: None,
+        top,
+        start: None,
+        examined_rows_max: None,
+        snapshot: None,
+    }
 }
 
 fn page(rows: &MemoryRows, query: &EntityQuery) -> EntityPage {
