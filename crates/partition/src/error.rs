@@ -53,7 +53,7 @@ pub enum PartitionError {
         /// Bytes allowed.
         size_bytes_max: u64,
     },
-    /// A pinned snapshot is gone: its time was over, there was no room for it, or its process is not this one.
+    /// A pinned snapshot is gone: its time was over, there was no room for it, or this is another process.
     #[error("the pinned snapshot is gone")]
     SnapshotExpired,
     /// As many snapshots are pinned as may be; nothing was done.

@@ -71,8 +71,7 @@ impl Partitions {
                 data_writer,
                 row_data_writer,
                 metrics,
-                life: Life { incarnation, lease },
-                shown: Arc::default(),
+                life: Life { incarnation, lease, shown: Arc::default() },
             };
             let maintenance = shared.maintenance.clone();
             // Its threads would go on: a process that stands by tries again.
@@ -211,7 +210,28 @@ impl Partitions {
         spans: Vec<Span>,
         mut scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
-        let end = self.server.scan_pinned(id, table, spans, &mut scan).await?;
+        let end = self.server.scan_pinned(id, table, spans, false, &mut scan).await?;
+        Ok((scan, end))
+    }
+
+    /// Shows the rows of `spans` from the last one to the first; each span lies behind the one before it. As
+    /// they are, in each range partition of one snapshot, or as they were when `snapshot` was pinned. A scan
+    /// that stops goes on, as one of these, with all up to and including the key at which it did. A scan
+    /// that skips rows is shown them all the same.
+    ///
+    /// It costs more than a scan in the order of keys: small parts of a range are read and turned round. The
+    /// last row of a range costs a block of each checkpoint.
+    pub async fn scan_backward<S: Scan>(
+        &self,
+        table: ObjectTable,
+        spans: Vec<Span>,
+        snapshot: Option<SnapshotId>,
+        mut scan: S,
+    ) -> Result<(S, ScanEnd), PartitionError> {
+        let end = match snapshot {
+            Some(id) => self.server.scan_pinned(id, table, spans, true, &mut scan).await?,
+            None => self.server.scan_backward(table, spans, &mut scan).await?,
+        };
         Ok((scan, end))
     }
 

@@ -35,7 +35,7 @@ pub(crate) async fn count_entities(
 ) -> Result<Reply, ApiError> {
     let mut entity_query = parse_query(context, query)?;
     let snapshot = PageSnapshot::open(context, &table).await?;
-    entity_query.snapshot = snapshot.id;
+    entity_query.reading.snapshot = snapshot.id;
     let count = context.service.count(context.account, &table, &entity_query).await;
     snapshot.note_page(context, count.is_ok());
     let count = count.map_err(from_table)?;
@@ -46,8 +46,10 @@ pub(crate) async fn count_entities(
     reply.header(ROWS_COUNTED, HeaderValue::from(count.entities));
     reply.header(BYTES_COUNTED, HeaderValue::from(count.size_bytes));
     snapshot.put_into(&mut reply);
-    if let Some(next) = count.next.and_then(|next| shown_next(next, context.grant.bounds())) {
-        put_next(&mut reply, &next);
+    let is_reverse = context.extensions.reverse;
+    let next = count.next.and_then(|next| shown_next(next, is_reverse, context.grant.bounds()));
+    if let Some(next) = next {
+        put_next(&mut reply, &next, is_reverse);
     }
     context.environment.operation.note_rows(Some(count.class.name()), count.rows_read, 0);
     if context.statistics {

@@ -11,7 +11,7 @@ use crate::json::entity_writer::{
     AnswerContext, EntityFields, Selection, put_list_start, put_listed_entity, put_single_entity,
 };
 use crate::reply::Reply;
-use crate::reply::continuation::{decode_token, encode_token};
+use crate::reply::continuation::{decode_scan_token, encode_scan_token};
 use crate::reply::negotiation::MetadataLevel;
 use crate::request::query_string::QueryParameters;
 use crate::simulate::{PageEnd, SimulatedRequest};
@@ -24,8 +24,8 @@ use service::{DateTimeText, format_etag};
 use std::cmp::Ordering;
 use table::limits::PAGE_ROWS_MAX;
 use table::{
-    EntityPage, EntityQuery, EntityRef, EntityToken, Filter, PropertyIterator, QueryClass, TableError,
-    check_property_name,
+    EntityPage, EntityQuery, EntityRef, EntityToken, Filter, PropertyIterator, QueryClass, Reading,
+    TableError, check_property_name,
 };
 
 /// Names in a `$select` at most.
@@ -88,13 +88,15 @@ pub(crate) async fn query_entities(
 ) -> Result<Reply, ApiError> {
     let mut entity_query = parse_query(context, query)?;
     let snapshot = PageSnapshot::open(context, &table).await?;
-    entity_query.snapshot = snapshot.id;
+    entity_query.reading.snapshot = snapshot.id;
     let page = context.service.query(context.account, &table, &entity_query).await;
     snapshot.note_page(context, page.is_ok());
     let page = page.map_err(from_table)?;
     let next = page.next.clone().filter(|_| entity_query.top > 0);
-    let next = next.and_then(|next| shown_next(next, context.grant.bounds()));
-    let (row_count, next, ends_early) = match context.environment.simulated {
+    let is_reverse = context.extensions.reverse;
+    let next = next.and_then(|next| shown_next(next, is_reverse, context.grant.bounds()));
+    // Simulated boundaries are of the live service, whose scans are in the order of keys.
+    let (row_count, next, ends_early) = match context.environment.simulated.filter(|_| !is_reverse) {
         None => (entity_query.top, next, false),
         Some(simulated) => simulated_end(simulated, &table, &entity_query, &page, next)?,
     };
@@ -118,7 +120,7 @@ pub(crate) async fn query_entities(
     body.extend_from_slice(b"]}");
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
     if let Some(next) = next {
-        put_next(&mut reply, &next);
+        put_next(&mut reply, &next, is_reverse);
     }
     snapshot.put_into(&mut reply);
     if ends_early {
@@ -143,20 +145,20 @@ pub(super) fn parse_query(
         filter: parse_filter(context, query)?,
         select: parse_select(query)?,
         top: parse_top(query)?,
-        start: parse_start(query)?,
+        start: parse_start(query, context.extensions.reverse)?,
         examined_rows_max: context
             .environment
             .simulated
             .and_then(|simulated| simulated.settings().examined_rows()),
-        snapshot: None,
+        reading: Reading { is_reverse: context.extensions.reverse, ..Reading::default() },
     })
 }
 
 /// Adds the token of the next page.
-pub(super) fn put_next(reply: &mut Reply, next: &EntityToken) {
-    reply.header_bytes(NEXT_PARTITION_KEY, encode_token(&next.partition_key).into_bytes());
+pub(super) fn put_next(reply: &mut Reply, next: &EntityToken, is_reverse: bool) {
+    reply.header_bytes(NEXT_PARTITION_KEY, encode_scan_token(&next.partition_key, is_reverse).into_bytes());
     if let Some(row_key) = &next.row_key {
-        reply.header_bytes(NEXT_ROW_KEY, encode_token(row_key).into_bytes());
+        reply.header_bytes(NEXT_ROW_KEY, encode_scan_token(row_key, is_reverse).into_bytes());
     }
 }
 
@@ -293,25 +295,30 @@ fn parse_select(query: &QueryParameters<'_>) -> Result<Option<Vec<String>>, ApiE
 
 /// Where the next page starts. A page may end at a row that a signature does not show: its key is not
 /// returned.
-pub(super) fn shown_next(next: EntityToken, bounds: Option<&KeyBounds>) -> Option<EntityToken> {
+pub(super) fn shown_next(
+    next: EntityToken,
+    is_reverse: bool,
+    bounds: Option<&KeyBounds>,
+) -> Option<EntityToken> {
     let Some(bounds) = bounds else {
         return Some(next);
     };
+    let at = |(partition_key, row_key)| EntityToken { partition_key, row_key };
     match bounds.place(&next.partition_key, next.row_key.as_deref().unwrap_or_default()) {
         Ordering::Equal => Some(next),
-        // Pages are in key order: no row of the range is left.
-        Ordering::Greater => None,
-        Ordering::Less => {
-            bounds.start.clone().map(|(partition_key, row_key)| EntityToken { partition_key, row_key })
-        }
+        Ordering::Greater if is_reverse => bounds.end.clone().map(at),
+        Ordering::Less if !is_reverse => bounds.start.clone().map(at),
+        // Pages are in the order of the scan: no row of the range is left.
+        Ordering::Greater | Ordering::Less => None,
     }
 }
 
-fn parse_start(query: &QueryParameters<'_>) -> Result<Option<EntityToken>, ApiError> {
+fn parse_start(query: &QueryParameters<'_>, is_reverse: bool) -> Result<Option<EntityToken>, ApiError> {
     let find = |name| query.find(name).filter(|token| !token.is_empty());
-    let row_key = find("NextRowKey").map(decode_token).transpose()?;
+    let decode = |token| decode_scan_token(token, is_reverse);
+    let row_key = find("NextRowKey").map(decode).transpose()?;
     match find("NextPartitionKey") {
-        Some(partition_key) => Ok(Some(EntityToken { partition_key: decode_token(partition_key)?, row_key })),
+        Some(partition_key) => Ok(Some(EntityToken { partition_key: decode(partition_key)?, row_key })),
         None if row_key.is_some() => Err(ErrorCode::InvalidInput.into()),
         None => Ok(None),
     }
@@ -382,20 +389,31 @@ mod tests {
             (token("d", Some("8")), None),
             (token("e", None), None),
         ] {
-            assert_eq!(shown_next(next.clone(), Some(&bounds)), expected, "{next:?}");
-            assert_eq!(shown_next(next.clone(), None), Some(next));
+            assert_eq!(shown_next(next.clone(), false, Some(&bounds)), expected, "{next:?}");
+            assert_eq!(shown_next(next.clone(), false, None), Some(next));
+        }
+        // The same from the other end.
+        for (next, expected) in [
+            (token("e", None), Some(token("d", Some("7")))),
+            (token("d", Some("8")), Some(token("d", Some("7")))),
+            (token("d", Some("7")), Some(token("d", Some("7")))),
+            (token("b", Some("5")), Some(token("b", Some("5")))),
+            (token("b", Some("4")), None),
+            (token("a", None), None),
+        ] {
+            assert_eq!(shown_next(next.clone(), true, Some(&bounds)), expected, "{next:?}");
         }
         let partitions = KeyBounds { start: Some(("b".to_owned(), None)), end: None };
-        assert_eq!(shown_next(token("a", Some("9")), Some(&partitions)), Some(token("b", None)));
-        assert_eq!(shown_next(token("z", Some("9")), Some(&partitions)), Some(token("z", Some("9"))));
+        assert_eq!(shown_next(token("a", Some("9")), false, Some(&partitions)), Some(token("b", None)));
+        assert_eq!(shown_next(token("z", Some("9")), false, Some(&partitions)), Some(token("z", Some("9"))));
     }
 
     #[test]
     fn starts() {
-        let start = parse_start(&query("NextPartitionKey=1!8!U21pdGg-&NextRowKey=")).expect("start");
+        let start = parse_start(&query("NextPartitionKey=1!8!U21pdGg-&NextRowKey="), false).expect("start");
         assert_eq!(start.map(|start| (start.partition_key, start.row_key)), Some(("Smith".into(), None)));
-        assert!(parse_start(&query("NextRowKey=1!8!U21pdGg-")).is_err());
-        assert!(parse_start(&query("NextPartitionKey=Smith")).is_err());
-        assert_eq!(parse_start(&query("")), Ok(None));
+        assert!(parse_start(&query("NextRowKey=1!8!U21pdGg-"), false).is_err());
+        assert!(parse_start(&query("NextPartitionKey=Smith"), false).is_err());
+        assert_eq!(parse_start(&query(""), true), Ok(None));
     }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Extensions {
     pub(crate) count: bool,
     /// Rows of one moment.
     pub(crate) snapshot: SnapshotUse,
+    /// From the last key to the first.
+    pub(crate) reverse: bool,
 }
 
 /// What is named.
@@ -55,17 +57,19 @@ struct Names {
     count: bool,
     snapshot: bool,
     snapshot_end: bool,
+    reverse: bool,
 }
 
 /// A name and what it asks for.
 type Named = (&'static str, fn(&mut Names) -> &mut bool);
 
 /// All that there are.
-const KNOWN: [Named; 4] = [
+const KNOWN: [Named; 5] = [
     ("startswith", |names| &mut names.starts_with),
     ("count", |names| &mut names.count),
     ("snapshot", |names| &mut names.snapshot),
     ("snapshot-end", |names| &mut names.snapshot_end),
+    ("reverse", |names| &mut names.reverse),
 ];
 
 impl Extensions {
@@ -88,7 +92,8 @@ impl Extensions {
             (None, false) if names.snapshot => SnapshotUse::Pin,
             (None, false) => SnapshotUse::None,
         };
-        Ok(Extensions { starts_with: names.starts_with, count: names.count, snapshot })
+        let Names { starts_with, count, reverse, .. } = names;
+        Ok(Extensions { starts_with, count, snapshot, reverse })
     }
 
     /// Refuses those that an operation that is no query of entities can't fulfil, where its answer could be
@@ -168,6 +173,7 @@ mod tests {
             (&["", "startswith"], starts_with),
             (&["startswith,count"], both),
             (&["count", "startswith"], both),
+            (&["reverse"], Extensions { reverse: true, ..Extensions::default() }),
             (&["snapshot"], Extensions { snapshot: SnapshotUse::Pin, ..Extensions::default() }),
         ] {
             assert_eq!(of(values), Ok(expected), "{values:?}");
@@ -196,7 +202,7 @@ mod tests {
         let snapshot = of_pairs(&[(SNAPSHOT, TOKEN)]).expect("read");
         assert!(snapshot.check_for_others().is_err() && snapshot.check_for_tables().is_err());
         for (names, is_for_tables) in
-            [("", true), ("startswith", true), ("count", false), ("snapshot", false)]
+            [("", true), ("startswith", true), ("count", false), ("snapshot", false), ("reverse", false)]
         {
             let wanted = of(&[names]).expect("known");
             assert!(wanted.check_for_others().is_ok(), "{names}");

@@ -45,7 +45,7 @@ impl PageSnapshot {
         }
     }
 
-    /// Tells which one it was, unless it has ended.
+    /// Adds the header with its id, unless it has ended.
     pub(super) fn put_into(&self, reply: &mut Reply) {
         if let Some(id) = self.id.filter(|_| !self.ends) {
             reply.header_bytes(SNAPSHOT, id.to_string().into_bytes());

@@ -3,9 +3,9 @@
 //! `server` has its fields and the way to a range; each verb is a sibling: `open` (from the partition map),
 //! `hand_over` (splits and merges of ranges), `open_map` and `keep_map_copy` (the map itself, which is kept
 //! twice), `balance` (which of them, and when), `operate` (what operators want at once), `heat` (which keys
-//! are hot), `collect` (rows of deleted containers), `pinned_snapshots` (scans of one moment). What always holds: the routes are those of the partition
-//! map, so a key that no range owns is an error, never "no rows", and so is a key whose range is damaged
-//! (`owner`).
+//! are hot), `collect` (rows of deleted containers), `pin` (scans of one moment, over `pinned_snapshots`).
+//! What always holds: the routes are those of the partition map, so a key that no range owns is an error,
+//! never "no rows", and so is a key whose range is damaged (`owner`).
 
 mod balance;
 mod collect;
@@ -17,6 +17,7 @@ mod open;
 mod open_map;
 mod operate;
 mod owner;
+mod pin;
 mod pinned_snapshots;
 mod range_ids;
 mod remove_unnamed_ranges;

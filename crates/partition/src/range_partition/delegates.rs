@@ -156,6 +156,16 @@ impl RangePartition {
         self.reader.scan_view(view, spans, scan).await
     }
 
+    /// See `Reader`.
+    pub(crate) async fn scan_backward(
+        &self,
+        view: Option<&PinnedView>,
+        spans: &[Span],
+        scan: &mut dyn Scan,
+    ) -> Result<WalkEnd, PartitionError> {
+        self.reader.scan_backward(view, spans, scan).await
+    }
+
     /// The memory tables that only the view keeps, or views of other moments: addresses, and bytes of each.
     pub(crate) fn tables_held_by(&self, view: &PinnedView) -> Vec<(usize, u64)> {
         view.held_tables(&self.core.tree())

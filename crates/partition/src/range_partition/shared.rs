@@ -21,6 +21,8 @@ pub(crate) struct Life {
     pub(crate) incarnation: Incarnation,
     /// How long it may answer.
     pub(crate) lease: Arc<dyn Lease>,
+    /// Held by each range while it shows new durable rows, and alone by what wants all ranges at one moment.
+    pub(crate) shown: Arc<RwLock<()>>,
 }
 
 /// What ranges of a process share.
@@ -39,8 +41,6 @@ pub(crate) struct Shared {
     pub(crate) row_data_writer: Arc<DataWriter>,
     pub(crate) metrics: Arc<RangeMetrics>,
     pub(crate) life: Life,
-    /// Held by each range while it shows new durable rows, and alone by who wants all ranges at one moment.
-    pub(crate) shown: Arc<RwLock<()>>,
 }
 
 impl Shared {

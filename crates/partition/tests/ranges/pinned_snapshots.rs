@@ -1,6 +1,7 @@
 //! Pinned snapshots: a scan that names one reads its moment, whatever becomes of the rows and ranges, and
 //! where that can't be, it is an error.
 
+use crate::rows::backward::read_backward;
 use crate::rows::{ACCOUNT, Collect, Everything, TABLE, key, open, put, value};
 use base::Environment;
 use base::memory_disk::MemoryDisk;
@@ -56,6 +57,9 @@ async fn live_through_changes(env: Environment) {
             6 if !pinned.is_empty() => {
                 let (id, expected) = &pinned[random(pinned.len() as u64) as usize];
                 assert!(read(&partitions, *id).await.unwrap() == *expected, "step {step}");
+                let (spans, count_max) = ([Span::Range(container())], 1 + random(200) as usize);
+                let found = read_backward(&partitions, TABLE, &spans, Some(*id), count_max).await.unwrap();
+                assert!(found.into_iter().rev().eq(expected.clone()), "step {step}, backward");
             }
             _ => {
                 let key = key(1, &name(random(6)), &format!("r{:02}", random(30)));
@@ -144,7 +148,7 @@ fn there_are_so_many_and_no_more() {
     assert!(finished.is_some());
 }
 
-/// Memory tables that were flushed and stay for a pin count among those of writers, which would wait for ever.
+/// Memory tables that were flushed and stay for a pin count among those of writers, which would wait for it.
 #[test]
 fn a_pin_that_keeps_too_much_memory_ends() {
     let finished = World::new(9).run(|env, _| async move {

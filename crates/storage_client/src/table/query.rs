@@ -40,7 +40,9 @@ pub struct Query {
 pub struct QueryExtensions {
     /// `startswith(property,'text')` may be in the filter. Other services refuse such a filter.
     pub starts_with: bool,
-    /// Entities as they were when this snapshot was pinned. Read it at services that gave it only: others answer
+    /// From the last key to the first. Other services know no such order, and answer in that of keys.
+    pub reverse: bool,
+    /// Entities as they were when this snapshot was pinned. For the service that gave it only: others answer
     /// with what is there now.
     pub snapshot: Option<SnapshotToken>,
 }
@@ -48,8 +50,9 @@ pub struct QueryExtensions {
 impl QueryExtensions {
     /// The headers that ask for it, and for `others` by their names.
     pub(super) fn headers(&self, others: &[&'static str]) -> Vec<(&'static str, String)> {
-        let names: Vec<&str> =
-            self.starts_with.then_some("startswith").into_iter().chain(others.iter().copied()).collect();
+        let own = [(self.starts_with, "startswith"), (self.reverse, "reverse")];
+        let own = own.into_iter().filter_map(|(is_wanted, name)| is_wanted.then_some(name));
+        let names: Vec<&str> = own.chain(others.iter().copied()).collect();
         let extensions = (!names.is_empty()).then(|| (EXTENSIONS, names.join(",")));
         let snapshot = self.snapshot.as_ref().map(|token| (SNAPSHOT, token.to_string()));
         extensions.into_iter().chain(snapshot).collect()

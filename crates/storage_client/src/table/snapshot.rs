@@ -18,8 +18,8 @@ use crate::wire::header_text::text;
 
 impl TableClient {
     /// Pins a snapshot of the table's entities, to be read by [`QueryExtensions::snapshot`]; `None`: this
-    /// service has no snapshots. The service bounds how many there are and for how long: 503 `ServerBusy` says
-    /// that there are too many.
+    /// service has no snapshots. The service bounds how many there are and for how long: 503 `ServerBusy`
+    /// says that there are too many.
     pub async fn pin_snapshot(&self) -> Result<Option<SnapshotToken>, Error> {
         let operation = self.smallest_page(QueryExtensions::default(), &["snapshot"]);
         match self.client.send(&operation).await {

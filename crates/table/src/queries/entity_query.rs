@@ -7,14 +7,14 @@ use crate::queries::entity_count::{CountScan, EntityCount};
 use crate::queries::entity_page::{EntityPage, EntityToken};
 use crate::queries::entity_scan::EntityScan;
 use crate::queries::page_budget::PageBudget;
-use crate::queries::page_walk::{PageScan, RowSource, walk};
+use crate::queries::page_walk::{PageScan, Reading, RowSource, walk};
 use crate::queries::projection::Projection;
 use crate::queries::query_class::QueryClass;
 use base::Clock;
 use base::codec::DecodeError;
 use bytes::Bytes;
 use partition::key::{parse_row_key, put_text};
-use partition::{KeyRange, ObjectTable, SnapshotId, Span};
+use partition::{KeyRange, ObjectTable, Span};
 use std::sync::Arc;
 
 /// A query over the entities of one table.
@@ -30,8 +30,8 @@ pub struct EntityQuery {
     pub start: Option<EntityToken>,
     /// Rows that the page examines at most; `None`: as many as any page may.
     pub examined_rows_max: Option<u64>,
-    /// Rows as they were when this snapshot of the table was pinned; `None`: as they are.
-    pub snapshot: Option<SnapshotId>,
+    /// Which rows, and in which order.
+    pub reading: Reading,
 }
 
 /// Reads a page of the entities of one table.
@@ -50,7 +50,7 @@ pub(crate) async fn read_entity_page<R: RowSource>(
         container.start.len(),
         query.budget(clock),
     );
-    let (mut scan, stopped_at) = walk(rows, ObjectTable::Entity, spans, query.snapshot, scan).await?;
+    let (mut scan, stopped_at) = walk(rows, ObjectTable::Entity, spans, query.reading, scan).await?;
     Ok(EntityPage {
         rows_read: scan.budget().rows_read(),
         entities: scan.entities,
@@ -71,7 +71,7 @@ pub(crate) async fn count_entity_page<R: RowSource>(
     let container = KeyRange::container(account, container_id);
     let (spans, class) = query.spans(&container);
     let scan = CountScan::new(query.filter.clone(), container.start.len(), query.budget(clock));
-    let (mut scan, stopped_at) = walk(rows, ObjectTable::Entity, spans, query.snapshot, scan).await?;
+    let (mut scan, stopped_at) = walk(rows, ObjectTable::Entity, spans, query.reading, scan).await?;
     Ok(EntityCount {
         entities: scan.entities,
         size_bytes: scan.size_bytes,
@@ -86,8 +86,16 @@ impl EntityQuery {
     fn spans(&self, container: &KeyRange) -> (Vec<Span>, QueryClass) {
         let all = KeyRanges::all();
         let ranges = self.filter.as_ref().map_or(&all, Filter::ranges);
-        let start = self.start.as_ref().map(|token| start_key(container, token));
-        (ranges.spans(container, start.as_deref()), ranges.class())
+        let spans = match &self.start {
+            Some(token) if self.reading.is_reverse => {
+                ranges.spans_before(container, &end_key(container, token))
+            }
+            start => {
+                let start = start.as_ref().map(|token| start_key(container, token));
+                ranges.spans(container, start.as_deref())
+            }
+        };
+        (spans, ranges.class())
     }
 
     /// When a page that starts now ends.
@@ -109,6 +117,18 @@ fn start_key(container: &KeyRange, token: &EntityToken) -> Vec<u8> {
     put_text(&mut key, &token.partition_key);
     if let Some(row_key) = &token.row_key {
         put_text(&mut key, row_key);
+    }
+    key
+}
+
+/// The first key behind those that are before a token in reverse, or at it.
+fn end_key(container: &KeyRange, token: &EntityToken) -> Vec<u8> {
+    let mut key = start_key(container, token);
+    match &token.row_key {
+        // No key is between a row's and this.
+        Some(_) => key.push(0),
+        // The whole partition is before its end.
+        None => key = KeyRange::prefix(key).end.map_or_else(Vec::new, |end| end.to_vec()),
     }
     key
 }

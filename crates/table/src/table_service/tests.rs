@@ -5,6 +5,7 @@ use crate::edm::EdmValue;
 use crate::entities::entity::Properties;
 use crate::entities::entity_group::EntityVerb;
 use crate::filter::Filter;
+use crate::queries::page_walk::Reading;
 use base::memory_disk::MemoryDisk;
 use base::{BoxFuture, Ticks};
 use parking_lot::Mutex;
@@ -40,8 +41,14 @@ fn insert(row_key: &str, number: i32) -> EntityOperation {
 
 async fn row_keys(service: &TableService, table: &str, filter: &str) -> Vec<String> {
     let filter = Some(Filter::parse(filter).unwrap());
-    let query =
-        EntityQuery { filter, select: None, top: 1000, start: None, examined_rows_max: None, snapshot: None };
+    let query = EntityQuery {
+        filter,
+        select: None,
+        top: 1000,
+        start: None,
+        examined_rows_max: None,
+        reading: Reading::default(),
+    };
     let page = service.query(ACCOUNT, table, &query).await.unwrap();
     assert_eq!(page.next, None);
     page.entities().map(|entity| entity.row_key().to_owned()).collect()
@@ -152,7 +159,7 @@ async fn bad_table_names_are_refused_by_every_method() {
         top: 1,
         start: None,
         examined_rows_max: None,
-        snapshot: None,
+        reading: Reading::default(),
     };
     let results = [
         service.create_table(ACCOUNT, "1a-").await,
@@ -309,7 +316,7 @@ async fn a_page_of_several_spans_shows_a_group_whole_or_not_at_all() {
             top: 1000,
             start: None,
             examined_rows_max: None,
-            snapshot: None,
+            reading: Reading::default(),
         };
         let numbers = |page: &EntityPage| {
             let first_and_last = [page.entities().next(), page.entities().last()];
@@ -366,7 +373,7 @@ async fn a_page_ends_in_time_among_deleted_entities() {
         top: 10,
         start: None,
         examined_rows_max: None,
-        snapshot: None,
+        reading: Reading::default(),
     };
     let mut pages = Vec::new();
     loop {
@@ -389,7 +396,7 @@ async fn a_page_ends_in_time_among_deleted_entities() {
         top: 1,
         start: None,
         examined_rows_max: None,
-        snapshot: None,
+        reading: Reading::default(),
     };
     let page = service.query(ACCOUNT, "People", &query).await.unwrap();
     let next = page.next.clone().unwrap().row_key.unwrap();

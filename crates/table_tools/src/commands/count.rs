@@ -34,8 +34,8 @@ fn keeping(error: ToolError, rows: u64) -> ToolError {
     }
 }
 
-/// Has the service count, page by page; false: it does not. Pages are of hundreds of thousands of rows, one at
-/// a time: of several the server would only be as much slower with each.
+/// Has the service count, page by page; false: it does not. Pages are of hundreds of thousands of rows, one
+/// at a time: of several the server would only be as much slower with each.
 async fn count_at_service(
     selection: &Selection,
     environment: &mut ToolEnvironment<'_>,

@@ -39,7 +39,7 @@ fn query(filter: &str, top: usize) -> EntityQuery {
         top,
         start: None,
         examined_rows_max: None,
-        snapshot: None,
+        reading: Reading::default(),
     }
 }
 
@@ -276,6 +276,31 @@ fn a_token_without_a_row_key_is_the_start_of_its_partition() {
     assert_eq!(page(&rows, &EntityQuery { start, ..query("", 10) }).len(), 3);
 }
 
+#[test]
+fn a_page_in_reverse_begins_at_the_last_row_and_its_token_is_the_next_one_down() {
+    let rows = numbered(10);
+    let reverse = |filter: &str, top: usize, start: Option<EntityToken>| {
+        let reading = Reading { is_reverse: true, ..Reading::default() };
+        let found = page(&rows, &EntityQuery { reading, start, ..query(filter, top) });
+        (keys(&found).into_iter().map(|(_, row)| row).collect::<Vec<_>>(), found.next)
+    };
+    let texts = |rows: &[&str]| rows.iter().map(|row| (*row).to_owned()).collect::<Vec<_>>();
+    assert_eq!(reverse("", 2, None), (texts(&["00009", "00008"]), token("00007")));
+    assert_eq!(
+        reverse("", 8, token("00007")),
+        (texts(&["00007", "00006", "00005", "00004", "00003", "00002", "00001", "00000"]), None)
+    );
+    assert_eq!(reverse("Number lt 3 or Number eq 8", 2, None), (texts(&["00008", "00002"]), token("00001")));
+    assert_eq!(reverse("RowKey lt '00003'", 1, None), (texts(&["00002"]), token("00001")));
+    assert_eq!(reverse("RowKey lt '00003'", 9, token("00001")), (texts(&["00001", "00000"]), None));
+    // A row that is not there any more.
+    assert_eq!(reverse("", 1, token("000065")).0, texts(&["00006"]));
+    let partition = Some(EntityToken { partition_key: "p".to_owned(), row_key: None });
+    assert_eq!(reverse("", 1, partition).0, texts(&["00009"]));
+    let before = Some(EntityToken { partition_key: "o".to_owned(), row_key: None });
+    assert_eq!(reverse("", 1, before), (Vec::new(), None));
+}
+
 const TEXTS: &[&str] = &["", "a", "ab", "b", "\u{e000}", "\u{1f600}"];
 
 proptest! {
@@ -294,6 +319,7 @@ proptest! {
         ][..]),
         top in 1usize..6,
         step_ms in prop::sample::select(&[0u64, 2_000, 10_000][..]),
+        is_reverse: bool,
     ) {
         let mut rows = MemoryRows::default();
         for ((partition_key, row_key), number) in &entities {
@@ -320,7 +346,11 @@ proptest! {
         }
         prop_assert_eq!(whole.len(), entities.len());
 
-        let mut query = query(filter, top);
+        if is_reverse {
+            expected.reverse();
+        }
+        let reading = Reading { is_reverse, ..Reading::default() };
+        let mut query = EntityQuery { reading, ..query(filter, top) };
         let mut found = Vec::new();
         for pages in 0.. {
             prop_assert!(pages <= entities.len() + 1, "the tokens lead nowhere");
