@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use storage_client::{
     AccountAddress, BlobCondition, BlobQuery, BlobWrite, DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME,
-    Entity, ErrorKind, GroupOperation, IfMatch, MessageLife, Proxies, PutMessage, Query, Settings,
-    StorageAccount, Surroundings, TlsRoots, Value,
+    Entity, EntityCount, ErrorKind, GroupOperation, IfMatch, MessageLife, Proxies, PutMessage, Query,
+    QueryExtensions, Settings, SnapshotToken, StorageAccount, Surroundings, TlsRoots, Value,
 };
 use tokio::net::TcpListener;
 
@@ -187,6 +187,37 @@ async fn queries_and_groups_go_over_pages() {
     }
     let expected: Vec<String> = (40..250).map(|row| format!("{row:04}")).collect();
     assert_eq!((rows, count >= 4), (expected, true));
+
+    let mut query = Query::matching("PartitionKey eq 'p' and startswith(RowKey,'003')");
+    assert_eq!(table.query_page(&query).await.expect_err("not of the protocol").code(), "InvalidInput");
+    query.extensions = QueryExtensions { starts_with: true, ..QueryExtensions::default() };
+    assert_eq!(table.query_page(&query).await.expect("a page").entities.len(), 10);
+    let snapshot = table.pin_snapshot().await.expect("an answer").expect("it has them");
+    let late = Entity::new("p", "0035x").with("N", 1);
+    table.insert(&late).await.expect("done");
+    let of = |snapshot: Option<SnapshotToken>| QueryExtensions { starts_with: true, reverse: true, snapshot };
+    let last = async |snapshot| {
+        let query = Query { page_size_max: Some(5), extensions: of(snapshot), ..query.clone() };
+        let page = table.query_page(&query).await.expect("a page");
+        let rest = Query { from: page.continuation.clone(), ..query };
+        let rest = table.query_page(&rest).await.expect("the rest").entities;
+        page.entities.into_iter().chain(rest).map(|entity| entity.row_key).collect::<Vec<_>>()
+    };
+    let then: Vec<String> = (30..40).rev().map(|row| format!("{row:04}")).collect();
+    assert_eq!(last(Some(snapshot.clone())).await, then);
+    assert_eq!(last(None).await[4..6], ["0035x", "0035"]);
+    table.end_snapshot(&snapshot).await.expect("done");
+    let gone = Query { extensions: of(Some(snapshot.clone())), ..query.clone() };
+    assert_eq!(table.query_page(&gone).await.expect_err("gone").code(), "SnapshotExpired");
+    table.end_snapshot(&snapshot).await.expect("nothing to do");
+    table.delete_entity("p", "0035x", &IfMatch::Any).await.expect("done");
+    let counted = table.counted_by_service(&query).await.expect("an answer").expect("it counts");
+    // "p" and four digits, and a number "N".
+    let size_bytes = 10 * (4 + 2 * 5 + 8 + 2 + 4);
+    assert_eq!(counted, EntityCount { entities: 10, size_bytes, continuation: None });
+    let mut connection = table.connection().expect("plain HTTP");
+    assert_eq!(connection.count_page(&query).await.expect("a page").count, 10);
+    assert!(connection.count_page(&Query { extensions: QueryExtensions::default(), ..query }).await.is_err());
 
     let entity = |row: &str| Entity::new("p", row).with("N", 1);
     let group = [

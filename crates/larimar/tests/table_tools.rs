@@ -232,6 +232,12 @@ fn nothing_is_lost_or_twice_whenever_it_is_killed() {
     assert!(ordered.starts_with("ordered.jsonl has 12000 entities, "), "{ordered}");
     let keys: Vec<(String, String)> = server.read("ordered.jsonl").lines().map(key).collect();
     assert!(keys.is_sorted(), "the order is that of keys");
+    // More than may be pinned at a time: each is ended.
+    for connections in ["1", "2", "3", "4", "5", "6"] {
+        let file = format!("snapshot{connections}.jsonl");
+        server.fine(&["export", "First", &file, "--snapshot", "--connections", connections]);
+        assert!(by_key(&server.read(&file)) == entities, "the file is what was imported");
+    }
 }
 
 fn key(line: &str) -> (String, String) {

@@ -53,6 +53,12 @@ pub enum PartitionError {
         /// Bytes allowed.
         size_bytes_max: u64,
     },
+    /// A pinned snapshot is gone: its time was over, there was no room for it, or this is another process.
+    #[error("the pinned snapshot is gone")]
+    SnapshotExpired,
+    /// As many snapshots are pinned as may be; nothing was done.
+    #[error("too many snapshots are pinned")]
+    TooManySnapshots,
     /// What is stored could not be read or written.
     #[error("storage failed: {0}")]
     Storage(String),
@@ -84,6 +90,7 @@ impl PartitionError {
             PartitionError::NotMine | PartitionError::Busy | PartitionError::StoreAway(_) => true,
             PartitionError::Settings(_) | PartitionError::Operation(_) => true,
             PartitionError::TooLarge { .. } | PartitionError::TooMuchToRead { .. } => true,
+            PartitionError::SnapshotExpired | PartitionError::TooManySnapshots => true,
             PartitionError::DiskFull | PartitionError::OutOfFiles(_) | PartitionError::OutOfThreads(_) => {
                 true
             }
@@ -101,6 +108,7 @@ impl PartitionError {
                 PartitionError::Unavailable(_)
                     | PartitionError::NotMine
                     | PartitionError::Busy
+                    | PartitionError::TooManySnapshots
                     | PartitionError::OutcomeUnknown(_)
                     | PartitionError::StoreAway(_)
             )

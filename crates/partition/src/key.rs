@@ -291,6 +291,29 @@ pub(crate) fn take_before(spans: &mut VecDeque<Span>, end: Option<&Bytes>) -> Ve
     taken
 }
 
+/// Takes from the back of `spans`, which are in order, what lies at or after `start`. A range that begins
+/// before is cut, and its rest stays; empty ones are dropped.
+pub(crate) fn take_from(spans: &mut Vec<Span>, start: &Bytes) -> Vec<Span> {
+    let mut taken = Vec::with_capacity(spans.len());
+    while let Some(span) = spans.pop() {
+        match span {
+            span if span.is_empty() => {}
+            span if span.start() >= start => taken.push(span),
+            Span::Range(range) if range.end.as_ref().is_none_or(|end| end > start) => {
+                taken.push(Span::Range(KeyRange { start: start.clone(), end: range.end }));
+                spans.push(Span::Range(KeyRange { start: range.start, end: Some(start.clone()) }));
+                break;
+            }
+            span => {
+                spans.push(span);
+                break;
+            }
+        }
+    }
+    taken.reverse();
+    taken
+}
+
 /// The smallest bytes after every key that starts with `prefix`; `None` if there are none.
 fn prefix_end(prefix: &[u8]) -> Option<Bytes> {
     let last = prefix.iter().rposition(|&byte| byte != 0xff)?;
@@ -357,6 +380,29 @@ mod tests {
         let mut open = VecDeque::from([range("g", None)]);
         assert_eq!(take_before(&mut open, Some(&Bytes::from("h"))), [range("g", Some("h"))]);
         assert_eq!(open, [range("h", None)]);
+    }
+
+    #[test]
+    fn spans_are_cut_where_a_range_partition_begins() {
+        let all =
+            [range("a", Some("c")), point("c"), range("f", Some("f")), range("g", Some("p")), point("x")];
+        let cut = |start: &'static str| {
+            let mut rest = all.to_vec();
+            let taken = take_from(&mut rest, &Bytes::from(start));
+            (taken, rest)
+        };
+        let (g_p, x) = (range("g", Some("p")), point("x"));
+        assert_eq!(cut("y"), (vec![], all.to_vec()));
+        assert_eq!(cut("x"), (vec![x.clone()], all[..4].to_vec()));
+        assert_eq!(cut("p"), (vec![x.clone()], all[..4].to_vec()));
+        assert_eq!(cut("g"), (vec![g_p.clone(), x.clone()], all[..2].to_vec()));
+        assert_eq!(cut(""), (vec![all[0].clone(), point("c"), g_p, x.clone()], vec![]));
+        let (taken, rest) = cut("m");
+        assert_eq!(taken, [range("m", Some("p")), x]);
+        assert_eq!(rest[3], range("g", Some("m")));
+        let mut open = vec![range("g", None)];
+        assert_eq!(take_from(&mut open, &Bytes::from("h")), [range("h", None)]);
+        assert_eq!(open, [range("g", Some("h"))]);
     }
 
     #[test]

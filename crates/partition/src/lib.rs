@@ -28,6 +28,7 @@ mod range_moment;
 mod range_partition;
 mod repair;
 mod settings;
+mod snapshot_id;
 mod statistics;
 mod tree;
 
@@ -50,6 +51,9 @@ pub use operation::{
     Decision, OBJECT_TABLES, ObjectTable, Operation, Read, Row, RowChange, RowRef, RowVersion, Rows, Scan,
     ScanEnd, Visit,
 };
+pub use partition_server::{
+    PINNED_SNAPSHOT_AGE_MAX, PINNED_SNAPSHOT_IDLE_MAX, PINNED_SNAPSHOTS_MAX, PINNED_SNAPSHOTS_OF_ACCOUNT_MAX,
+};
 pub use partitions::Partitions;
 pub use pause::Pause;
 pub use range_moment::RangeMoment;
@@ -59,5 +63,6 @@ pub use settings::{
     HEAT_SAMPLE_ONE_IN, MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN,
     OPERATION_READ_SIZE_BYTES_MAX, PartitionSettings, PlantedFault, SettingError,
 };
+pub use snapshot_id::{NoSnapshotId, SnapshotId};
 pub use statistics::{PartitionStatistics, RangeDetails, RangeStatistics, ServedRange};
 pub use tree::block_cache::CacheStatistics;

@@ -78,11 +78,13 @@ pub use queue::queue_client::{MessageLife, PutMessage, QueueClient, QueuePropert
 pub use retry_observer::{RepeatedAttempt, RetryObserver};
 pub use settings::{CONNECTIONS_MAX, Settings, UPLOAD_RATE_MIN_BYTES_PER_S};
 pub use storage_account::StorageAccount;
+pub use table::count::EntityCount;
 pub use table::entity::{Entity, IfMatch, TextEntity, Value};
 pub use table::group::{GROUP_OPERATIONS_MAX, GroupOperation};
 pub use table::list::TablePage;
-pub use table::query::{Continuation, EntityPage, Query, QueryEntities, QueryPages};
+pub use table::query::{Continuation, EntityPage, Query, QueryEntities, QueryExtensions, QueryPages};
 pub use table::raw::{ChangeKind, RawChange};
+pub use table::snapshot_token::SnapshotToken;
 pub use table::statistics::{MeasuredPage, QueryStatistics};
 pub use table::table_client::TableClient;
 pub use table::table_connection::{CountedPage, TableConnection};

@@ -26,6 +26,7 @@ pub(crate) use predicate::{EntityRow, Scratch, TableNameRow};
 
 use crate::limits::TABLE_NAME_LEN_MAX;
 use base::codec::DecodeError;
+use expression::{Expression, Grammar};
 use predicate::Predicate;
 use std::sync::Arc;
 
@@ -44,9 +45,19 @@ struct CompiledFilter {
 }
 
 impl Filter {
-    /// Parses a `$filter`. An empty one matches everything.
+    /// Parses a `$filter` of the protocol. An empty one matches everything.
     pub fn parse(text: &str) -> Result<Filter, FilterError> {
-        let expression = parser::parse(text)?;
+        parser::parse(text, Grammar::Protocol).map(Self::of)
+    }
+
+    /// The same, and `startswith(property,'text')` is served, which the protocol does not have: a text that
+    /// begins so, by its UTF-16 units. Of a key it is a range of keys; a property that is missing or no text
+    /// does not match. There is none of `Timestamp`.
+    pub fn parse_extended(text: &str) -> Result<Filter, FilterError> {
+        parser::parse(text, Grammar::Extended).map(Self::of)
+    }
+
+    fn of(expression: Option<Expression>) -> Filter {
         let compiled = match expression {
             None => CompiledFilter { predicate: None, ranges: KeyRanges::all(), table_names: None },
             Some(expression) => {
@@ -59,7 +70,7 @@ impl Filter {
                 }
             }
         };
-        Ok(Filter { compiled: Arc::new(compiled) })
+        Filter { compiled: Arc::new(compiled) }
     }
 
     /// Whether it is blank, and matches everything.

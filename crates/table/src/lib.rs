@@ -30,9 +30,11 @@ pub use filter::{
     PlanClass, PlannedComparison, PlannedRange,
 };
 pub use name::{check_property_name, check_table_name};
-pub use partition::PartitionError;
+pub use partition::{PartitionError, SnapshotId};
+pub use queries::entity_count::EntityCount;
 pub use queries::entity_page::{EntityPage, EntityToken};
 pub use queries::entity_query::EntityQuery;
+pub use queries::page_walk::Reading;
 pub use queries::projection::Projection;
 pub use queries::query_class::QueryClass;
 pub use queries::table_list::{TableListPage, TableListQuery};

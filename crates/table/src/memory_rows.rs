@@ -1,6 +1,6 @@
 //! Rows in memory, for tests: the partition layer's interface, with decisions applied at once.
 
-use crate::queries::page_walk::RowSource;
+use crate::queries::page_walk::{Reading, RowSource};
 use base::{BoxFuture, Clock, Ticks};
 use bytes::Bytes;
 use partition::{
@@ -63,24 +63,36 @@ impl RowSource for MemoryRows {
         &self,
         table: ObjectTable,
         spans: Vec<Span>,
+        Reading { snapshot, is_reverse }: Reading,
         mut scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
+        assert_eq!(snapshot, None, "rows in memory have no snapshots");
         let mut has_had_enough = false;
         let mut end_before = Some(Bytes::new());
-        for span in spans {
+        for span in &spans {
+            let is_behind = end_before.as_ref().is_some_and(|end| end <= span.start());
+            assert!(is_behind, "the partition layer refuses spans that are not in order");
+            end_before = match span {
+                Span::Point(key) => Some(key.successor()),
+                Span::Range(range) => range.end.clone(),
+            };
+        }
+        let turned: Vec<Span> = if is_reverse { spans.into_iter().rev().collect() } else { spans };
+        for span in turned {
             let is_point = matches!(span, Span::Point(_));
             let range = match span {
                 Span::Point(key) => KeyRange { end: Some(key.successor()), start: key.as_bytes().clone() },
                 Span::Range(range) => range,
             };
-            let is_behind = end_before.as_ref().is_some_and(|end| *end <= range.start);
-            assert!(is_behind, "the partition layer refuses spans that are not in order");
-            end_before.clone_from(&range.end);
             if is_point && has_had_enough {
                 return Ok((scan, ScanEnd::More(range.start)));
             }
             let from = self.rows.range((table, range.start.clone())..);
             let inside = from.take_while(|((other, key), _)| *other == table && range.contains(key));
+            let mut inside: Vec<_> = inside.collect();
+            if is_reverse {
+                inside.reverse();
+            }
             for ((_, key), (version, value)) in inside {
                 let row = RowRef { key, version: *version, value };
                 if has_had_enough || scan.visit(row) == Visit::StopBefore {

@@ -5,14 +5,15 @@ use crate::entities::entity::Entity;
 use crate::entities::entity_group::{EntityGroup, EntityOperation};
 use crate::error::{GroupError, KeyColumn, TableError};
 use crate::name::{check_key, check_table_name};
+use crate::queries::entity_count::EntityCount;
 use crate::queries::entity_page::EntityPage;
-use crate::queries::entity_query::{EntityQuery, read_entity_page};
+use crate::queries::entity_query::{EntityQuery, count_entity_page, read_entity_page};
 use crate::queries::table_list::{TableListPage, TableListQuery, read_table_page};
 use crate::tables::create_table::CreateTable;
 use crate::tables::set_table_policies::SetTablePolicies;
 use crate::tables::table_row::TableRow;
 use base::{Clock, Spawner};
-use partition::{ObjectTable, Partitions, Row, RowKey, RowVersion};
+use partition::{KeyRange, ObjectTable, Partitions, Row, RowKey, RowVersion, SnapshotId};
 use service::container::{container_key, settings_key};
 use service::policy::check_policies;
 use service::{
@@ -166,6 +167,30 @@ impl TableService {
     ) -> Result<EntityPage, TableError> {
         let container_id = self.container_id(account, table).await?;
         read_entity_page(&*self.partitions, &self.clock, account, container_id, query).await
+    }
+
+    /// Counts a page of entities: all that the page examines and that match, however many they are.
+    pub async fn count(
+        &self,
+        account: &str,
+        table: &str,
+        query: &EntityQuery,
+    ) -> Result<EntityCount, TableError> {
+        let container_id = self.container_id(account, table).await?;
+        count_entity_page(&*self.partitions, &self.clock, account, container_id, query).await
+    }
+
+    /// Pins a snapshot of the table's entities: queries that name it read this moment. It ends with
+    /// [`Self::unpin_snapshot`], some time after its last use, or when there is no room for it.
+    pub async fn pin_snapshot(&self, account: &str, table: &str) -> Result<SnapshotId, TableError> {
+        let container_id = self.container_id(account, table).await?;
+        let entities = KeyRange::container(account, container_id);
+        Ok(self.partitions.pin_snapshot(ObjectTable::Entity, entities)?)
+    }
+
+    /// Ends a pinned snapshot; nothing happens if it is gone.
+    pub fn unpin_snapshot(&self, snapshot: SnapshotId) {
+        self.partitions.unpin_snapshot(snapshot);
     }
 
     /// The table's stored access policies.

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use stream::{StreamSettings, Streams};
 use table::{
-    EdmValue, EdmValueRef, EntityOperation, EntityQuery, EntityRef, EntityVerb, Filter, Properties,
+    EdmValue, EdmValueRef, EntityOperation, EntityQuery, EntityRef, EntityVerb, Filter, Properties, Reading,
     TableError, TableService,
 };
 
@@ -73,7 +73,14 @@ impl Stage {
 
     async fn query(&self, filter: &str) -> Vec<(String, RowVersion, Option<i32>)> {
         let filter = Some(Filter::parse(filter).unwrap());
-        let query = EntityQuery { filter, select: None, top: 1000, start: None, examined_rows_max: None };
+        let query = EntityQuery {
+            filter,
+            select: None,
+            top: 1000,
+            start: None,
+            examined_rows_max: None,
+            reading: Reading::default(),
+        };
         let page = self.service.query(ACCOUNT, TABLE, &query).await.unwrap();
         assert_eq!(page.next, None, "seed {}: the page should hold all rows", self.seed);
         page.entities()

@@ -32,6 +32,7 @@ use futures_util::future::LocalBoxFuture;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
+use storage_client::SnapshotToken;
 
 /// Progress of the second pass is shown so often.
 const EVERY: Duration = Duration::from_millis(250);
@@ -52,6 +53,8 @@ pub struct ExportPlan {
     pub connections: usize,
     /// Lines are in the order of keys; one worker reads.
     pub is_ordered: bool,
+    /// All of it is of one moment, of which the service has to keep a snapshot.
+    pub is_snapshot: bool,
     /// A file that is there is replaced.
     pub overwrites: bool,
     /// What an earlier run has left is forgotten.
@@ -71,6 +74,9 @@ pub struct Exported {
 #[derive(Serialize, Deserialize)]
 struct ExportState {
     ledger: Ledger,
+    /// The token of the snapshot that is read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    snapshot: Option<String>,
     /// Of the partial file.
     size_bytes: u64,
     /// All is in the partial file.
@@ -96,28 +102,32 @@ pub fn export<'a, 'e: 'a>(
             files.state.remove().await?;
         }
         let kept: Option<ExportState> = files.state.read().await?;
-        let (ledger, output) = match kept {
+        let (ledger, output, snapshot) = match kept {
             Some(kept) if kept.is_read => return files.finish(plan, kept.ledger.rows, environment).await,
             Some(kept) => {
                 let output = Output::resume(&*files.disk, &files.partial, kept.size_bytes).await?;
-                (kept.ledger, output)
+                (kept.ledger, output, kept.snapshot.as_deref().and_then(SnapshotToken::parse))
             }
             None => {
                 files.refuse_existing(plan).await?;
                 // Nothing is made for a table that is not there.
                 plan.place.checked(plan.filter.as_deref(), 1, environment).await?;
-                (Ledger::new(KeyRange::all()), Output::create(&*files.disk, &files.partial).await?)
+                let snapshot = plan.pin(environment).await?;
+                let output = Output::create(&*files.disk, &files.partial).await?;
+                (Ledger::new(KeyRange::all()), output, snapshot)
             }
         };
         let (select, is_parallel) = (plan.selected(), !plan.is_ordered);
-        let request = ScanRequest { url: plan.place.url(), filter: plan.filter.clone(), select, is_parallel };
+        let (url, filter) = (plan.place.url(), plan.filter.clone());
+        let request = ScanRequest { url, filter, select, snapshot: snapshot.clone(), is_parallel };
         let connections = if plan.is_ordered { 1 } else { plan.connections };
         let table = plan.place.client(&environment.surroundings, connections);
         let book = Book { ledger, output: Some(output) };
         let clock = environment.surroundings.clock.clone();
         let scan = Arc::new(Scan::new(book, request, clock, environment.stop.clone()));
         let sinks: Vec<Lines> = (0..connections).map(|_| Lines).collect();
-        let mut keeper = StateKeeper { state: files.state.clone() };
+        let token = snapshot.as_ref().map(SnapshotToken::to_string);
+        let mut keeper = StateKeeper { state: files.state.clone(), snapshot: token };
         let ran = run("exporting", &scan, &table, sinks, environment, &mut keeper).await;
         let book = scan.book.lock().await;
         let (rows, output) = (book.ledger.rows, book.output.as_ref());
@@ -132,7 +142,11 @@ pub fn export<'a, 'e: 'a>(
         if let Some(output) = output {
             output.sync().await?;
             let (ledger, size_bytes) = (book.ledger.clone(), output.size_bytes());
-            files.state.write(&ExportState { ledger, size_bytes, is_read: true }).await?;
+            files.state.write(&ExportState { ledger, snapshot: None, size_bytes, is_read: true }).await?;
+        }
+        if let Some(snapshot) = &snapshot {
+            // Else the service ends it later.
+            let _ = table.end_snapshot(snapshot).await;
         }
         files.finish(plan, rows, environment).await
     })
@@ -151,9 +165,19 @@ impl ExportPlan {
             },
             self.format,
             if self.is_ordered { ", ordered" } else { "" },
-        );
+        ) + if self.is_snapshot { ", snapshot" } else { "" };
         let state = StateFile::new(disk.clone(), format!("{}.state", self.file), work);
         Files { disk, file: self.file.clone(), partial: format!("{}.partial", self.file), state }
+    }
+
+    /// Pins the snapshot that is read, if one is wanted.
+    async fn pin(&self, environment: &ToolEnvironment<'_>) -> Result<Option<SnapshotToken>, ToolError> {
+        if !self.is_snapshot {
+            return Ok(None);
+        }
+        let pinned = self.place.client(&environment.surroundings, 1).pin_snapshot().await?;
+        let none = || format!("{} is at a service without snapshots; leave --snapshot out", self.place.url());
+        pinned.ok_or_else(|| ToolError::Refused(none())).map(Some)
     }
 
     /// Keys are always there.
@@ -250,6 +274,7 @@ impl Sink for Lines {
 
 struct StateKeeper {
     state: StateFile,
+    snapshot: Option<String>,
 }
 
 impl Keeper for StateKeeper {
@@ -257,7 +282,8 @@ impl Keeper for StateKeeper {
         Box::pin(async move {
             let Some((file, size_bytes)) = kept.output else { return Ok(()) };
             file.sync_data().await.map_err(|error| ToolError::file(self.state.path(), error))?;
-            self.state.write(&ExportState { ledger: kept.ledger, size_bytes, is_read: false }).await
+            let snapshot = self.snapshot.clone();
+            self.state.write(&ExportState { ledger: kept.ledger, snapshot, size_bytes, is_read: false }).await
         })
     }
 }

@@ -86,6 +86,7 @@ error_codes! {
     TableAlreadyExists CONFLICT "The table specified already exists."
     QueueAlreadyExists CONFLICT "The specified queue already exists."
     EntityAlreadyExists CONFLICT "The specified entity already exists."
+    SnapshotExpired GONE "The pinned snapshot is gone: its time was over, the server had no room for it, or was started anew. Begin again with another one."
     UpdateConditionNotSatisfied PRECONDITION_FAILED "The update condition specified in the request was not satisfied."
     RequestBodyTooLarge PAYLOAD_TOO_LARGE "The request body is too large and exceeds the maximum permissible limit."
     AtomFormatNotSupported UNSUPPORTED_MEDIA_TYPE "Atom format is not supported."

@@ -3,7 +3,9 @@
 use crate::error::ApiError;
 use crate::error::error_code::ErrorCode;
 use base::ByteSize;
-use partition::PartitionError;
+use partition::{
+    PINNED_SNAPSHOT_IDLE_MAX, PINNED_SNAPSHOTS_MAX, PINNED_SNAPSHOTS_OF_ACCOUNT_MAX, PartitionError,
+};
 
 const NO_SPACE: &str = "The server's disk is full: it takes no writes but deletions.";
 
@@ -54,6 +56,15 @@ pub(crate) fn from_partition(error: &PartitionError) -> ApiError {
                  delete snapshots one by one, for example.",
                 ByteSize(*size_bytes),
                 ByteSize(*size_bytes_max)
+            ),
+        ),
+        PartitionError::SnapshotExpired => ErrorCode::SnapshotExpired.into(),
+        PartitionError::TooManySnapshots => ApiError::with_message(
+            ErrorCode::ServerBusy,
+            format!(
+                "{PINNED_SNAPSHOTS_OF_ACCOUNT_MAX} snapshots of the account are pinned, or {PINNED_SNAPSHOTS_MAX} of all, and \
+                 there can't be more: end one with snapshot-end, or wait until one is not used for {} s.",
+                PINNED_SNAPSHOT_IDLE_MAX.as_secs()
             ),
         ),
         PartitionError::TooMuchToRead { .. } => ApiError::with_message(

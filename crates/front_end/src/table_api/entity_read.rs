@@ -1,6 +1,7 @@
 //! Get one entity, and query entities.
 
-use super::errors::{from_filter, from_table};
+use super::errors::from_table;
+use super::page_snapshot::PageSnapshot;
 use super::request_context::RequestContext;
 use super::statistics::QueryStatistics;
 use crate::auth::grant::KeyBounds;
@@ -10,7 +11,7 @@ use crate::json::entity_writer::{
     AnswerContext, EntityFields, Selection, put_list_start, put_listed_entity, put_single_entity,
 };
 use crate::reply::Reply;
-use crate::reply::continuation::{decode_token, encode_token};
+use crate::reply::continuation::{decode_scan_token, encode_scan_token};
 use crate::reply::negotiation::MetadataLevel;
 use crate::request::query_string::QueryParameters;
 use crate::simulate::{PageEnd, SimulatedRequest};
@@ -23,8 +24,8 @@ use service::{DateTimeText, format_etag};
 use std::cmp::Ordering;
 use table::limits::PAGE_ROWS_MAX;
 use table::{
-    EntityPage, EntityQuery, EntityRef, EntityToken, Filter, PropertyIterator, QueryClass, TableError,
-    check_property_name,
+    EntityPage, EntityQuery, EntityRef, EntityToken, Filter, PropertyIterator, QueryClass, Reading,
+    TableError, check_property_name,
 };
 
 /// Names in a `$select` at most.
@@ -85,21 +86,17 @@ pub(crate) async fn query_entities(
     query: &QueryParameters<'_>,
     level: MetadataLevel,
 ) -> Result<Reply, ApiError> {
-    check_options(query)?;
-    let entity_query = EntityQuery {
-        filter: parse_filter(context, query)?,
-        select: parse_select(query)?,
-        top: parse_top(query)?,
-        start: parse_start(query)?,
-        examined_rows_max: context
-            .environment
-            .simulated
-            .and_then(|simulated| simulated.settings().examined_rows()),
-    };
-    let page = context.service.query(context.account, &table, &entity_query).await.map_err(from_table)?;
+    let mut entity_query = parse_query(context, query)?;
+    let snapshot = PageSnapshot::open(context, &table).await?;
+    entity_query.reading.snapshot = snapshot.id;
+    let page = context.service.query(context.account, &table, &entity_query).await;
+    snapshot.note_page(context, page.is_ok());
+    let page = page.map_err(from_table)?;
     let next = page.next.clone().filter(|_| entity_query.top > 0);
-    let next = next.and_then(|next| shown_next(next, context.grant.bounds()));
-    let (row_count, next, ends_early) = match context.environment.simulated {
+    let is_reverse = context.extensions.reverse;
+    let next = next.and_then(|next| shown_next(next, is_reverse, context.grant.bounds()));
+    // Simulated boundaries are of the live service, whose scans are in the order of keys.
+    let (row_count, next, ends_early) = match context.environment.simulated.filter(|_| !is_reverse) {
         None => (entity_query.top, next, false),
         Some(simulated) => simulated_end(simulated, &table, &entity_query, &page, next)?,
     };
@@ -123,11 +120,9 @@ pub(crate) async fn query_entities(
     body.extend_from_slice(b"]}");
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
     if let Some(next) = next {
-        reply.header_bytes(NEXT_PARTITION_KEY, encode_token(&next.partition_key).into_bytes());
-        if let Some(row_key) = &next.row_key {
-            reply.header_bytes(NEXT_ROW_KEY, encode_token(row_key).into_bytes());
-        }
+        put_next(&mut reply, &next, is_reverse);
     }
+    snapshot.put_into(&mut reply);
     if ends_early {
         SimulatedRequest::mark_boundary(&mut reply);
     }
@@ -138,6 +133,33 @@ pub(crate) async fn query_entities(
         QueryStatistics { class: page.class, rows_read, rows_returned }.put_into(&mut reply);
     }
     Ok(reply)
+}
+
+/// What is asked for.
+pub(super) fn parse_query(
+    context: &RequestContext<'_>,
+    query: &QueryParameters<'_>,
+) -> Result<EntityQuery, ApiError> {
+    check_options(query)?;
+    Ok(EntityQuery {
+        filter: parse_filter(context, query)?,
+        select: parse_select(query)?,
+        top: parse_top(query)?,
+        start: parse_start(query, context.extensions.reverse)?,
+        examined_rows_max: context
+            .environment
+            .simulated
+            .and_then(|simulated| simulated.settings().examined_rows()),
+        reading: Reading { is_reverse: context.extensions.reverse, ..Reading::default() },
+    })
+}
+
+/// Adds the token of the next page.
+pub(super) fn put_next(reply: &mut Reply, next: &EntityToken, is_reverse: bool) {
+    reply.header_bytes(NEXT_PARTITION_KEY, encode_scan_token(&next.partition_key, is_reverse).into_bytes());
+    if let Some(row_key) = &next.row_key {
+        reply.header_bytes(NEXT_ROW_KEY, encode_scan_token(row_key, is_reverse).into_bytes());
+    }
 }
 
 /// Where a page ends that may end early, charged with its rows: how many it shows, where the next one starts,
@@ -186,7 +208,7 @@ fn from_stored(error: DecodeError) -> ApiError {
     from_table(error.into())
 }
 
-fn answer_context<'a>(
+pub(super) fn answer_context<'a>(
     context: &RequestContext<'a>,
     level: MetadataLevel,
     table: &'a str,
@@ -231,7 +253,7 @@ fn parse_filter(
 ) -> Result<Option<Filter>, ApiError> {
     let text = query.find("$filter");
     // The client's own text is read first, so that errors speak of it alone.
-    let own = text.map(|text| Filter::parse(text).map_err(from_filter)).transpose()?;
+    let own = text.map(|text| context.parse_filter(text)).transpose()?;
     let text = text.filter(|_| own.as_ref().is_some_and(|own| !own.is_empty()));
     let Some(bounds) = context.grant.bounds() else {
         return Ok(own);
@@ -241,7 +263,7 @@ fn parse_filter(
         Some(text) => format!("({text}) and {bounds}"),
         None => bounds,
     };
-    Filter::parse(&narrowed).map(Some).map_err(from_filter)
+    context.parse_filter(&narrowed).map(Some)
 }
 
 /// `$select`: names of properties; `None` or a `*` among them: all. Metadata may be selected, and comes or
@@ -273,25 +295,30 @@ fn parse_select(query: &QueryParameters<'_>) -> Result<Option<Vec<String>>, ApiE
 
 /// Where the next page starts. A page may end at a row that a signature does not show: its key is not
 /// returned.
-fn shown_next(next: EntityToken, bounds: Option<&KeyBounds>) -> Option<EntityToken> {
+pub(super) fn shown_next(
+    next: EntityToken,
+    is_reverse: bool,
+    bounds: Option<&KeyBounds>,
+) -> Option<EntityToken> {
     let Some(bounds) = bounds else {
         return Some(next);
     };
+    let at = |(partition_key, row_key)| EntityToken { partition_key, row_key };
     match bounds.place(&next.partition_key, next.row_key.as_deref().unwrap_or_default()) {
         Ordering::Equal => Some(next),
-        // Pages are in key order: no row of the range is left.
-        Ordering::Greater => None,
-        Ordering::Less => {
-            bounds.start.clone().map(|(partition_key, row_key)| EntityToken { partition_key, row_key })
-        }
+        Ordering::Greater if is_reverse => bounds.end.clone().map(at),
+        Ordering::Less if !is_reverse => bounds.start.clone().map(at),
+        // Pages are in the order of the scan: no row of the range is left.
+        Ordering::Greater | Ordering::Less => None,
     }
 }
 
-fn parse_start(query: &QueryParameters<'_>) -> Result<Option<EntityToken>, ApiError> {
+fn parse_start(query: &QueryParameters<'_>, is_reverse: bool) -> Result<Option<EntityToken>, ApiError> {
     let find = |name| query.find(name).filter(|token| !token.is_empty());
-    let row_key = find("NextRowKey").map(decode_token).transpose()?;
+    let decode = |token| decode_scan_token(token, is_reverse);
+    let row_key = find("NextRowKey").map(decode).transpose()?;
     match find("NextPartitionKey") {
-        Some(partition_key) => Ok(Some(EntityToken { partition_key: decode_token(partition_key)?, row_key })),
+        Some(partition_key) => Ok(Some(EntityToken { partition_key: decode(partition_key)?, row_key })),
         None if row_key.is_some() => Err(ErrorCode::InvalidInput.into()),
         None => Ok(None),
     }
@@ -362,20 +389,31 @@ mod tests {
             (token("d", Some("8")), None),
             (token("e", None), None),
         ] {
-            assert_eq!(shown_next(next.clone(), Some(&bounds)), expected, "{next:?}");
-            assert_eq!(shown_next(next.clone(), None), Some(next));
+            assert_eq!(shown_next(next.clone(), false, Some(&bounds)), expected, "{next:?}");
+            assert_eq!(shown_next(next.clone(), false, None), Some(next));
+        }
+        // The same from the other end.
+        for (next, expected) in [
+            (token("e", None), Some(token("d", Some("7")))),
+            (token("d", Some("8")), Some(token("d", Some("7")))),
+            (token("d", Some("7")), Some(token("d", Some("7")))),
+            (token("b", Some("5")), Some(token("b", Some("5")))),
+            (token("b", Some("4")), None),
+            (token("a", None), None),
+        ] {
+            assert_eq!(shown_next(next.clone(), true, Some(&bounds)), expected, "{next:?}");
         }
         let partitions = KeyBounds { start: Some(("b".to_owned(), None)), end: None };
-        assert_eq!(shown_next(token("a", Some("9")), Some(&partitions)), Some(token("b", None)));
-        assert_eq!(shown_next(token("z", Some("9")), Some(&partitions)), Some(token("z", Some("9"))));
+        assert_eq!(shown_next(token("a", Some("9")), false, Some(&partitions)), Some(token("b", None)));
+        assert_eq!(shown_next(token("z", Some("9")), false, Some(&partitions)), Some(token("z", Some("9"))));
     }
 
     #[test]
     fn starts() {
-        let start = parse_start(&query("NextPartitionKey=1!8!U21pdGg-&NextRowKey=")).expect("start");
+        let start = parse_start(&query("NextPartitionKey=1!8!U21pdGg-&NextRowKey="), false).expect("start");
         assert_eq!(start.map(|start| (start.partition_key, start.row_key)), Some(("Smith".into(), None)));
-        assert!(parse_start(&query("NextRowKey=1!8!U21pdGg-")).is_err());
-        assert!(parse_start(&query("NextPartitionKey=Smith")).is_err());
-        assert_eq!(parse_start(&query("")), Ok(None));
+        assert!(parse_start(&query("NextRowKey=1!8!U21pdGg-"), false).is_err());
+        assert!(parse_start(&query("NextPartitionKey=Smith"), false).is_err());
+        assert_eq!(parse_start(&query(""), true), Ok(None));
     }
 }

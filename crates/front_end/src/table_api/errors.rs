@@ -55,6 +55,7 @@ pub(crate) fn from_filter(error: FilterError) -> ApiError {
         FilterError::Syntax { .. }
         | FilterError::Literal { .. }
         | FilterError::Null { .. }
+        | FilterError::Call { .. }
         | FilterError::TooComplex(_) => ApiError::with_message(ErrorCode::InvalidInput, error.to_string()),
     }
 }

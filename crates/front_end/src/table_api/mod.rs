@@ -5,11 +5,14 @@
 
 mod admit;
 mod batch_api;
+mod count;
 mod entity_path;
 mod entity_read;
 mod entity_write;
 mod errors;
+mod extensions;
 mod need;
+mod page_snapshot;
 mod request_context;
 mod route;
 mod statistics;
@@ -31,6 +34,7 @@ pub(crate) use crate::table_api::entity_path::TableResource;
 use bytes::Bytes;
 use entity_write::{Preference, WriteHeaders};
 use errors::from_table;
+use extensions::Extensions;
 use hyper::header::{
     CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, X_CONTENT_TYPE_OPTIONS,
 };
@@ -138,6 +142,7 @@ impl ServiceApi for TableApi {
             request_id: request.request_id,
             now: request.now,
             statistics: statistics::are_requested(headers),
+            extensions: Extensions::of_request(headers)?,
         };
         self.execute(request, &context, route, level, body).await
     }
@@ -183,6 +188,9 @@ impl TableApi {
         body: Bytes,
     ) -> Result<Reply, ApiError> {
         let (headers, query) = (request.headers(), request.query);
+        if !matches!(route, Route::QueryEntities(_)) {
+            context.extensions.check_for_others()?;
+        }
         if let Some(simulated) = context.environment.simulated {
             Box::pin(admit::admit_route(simulated, &route)).await?;
         }
@@ -190,6 +198,9 @@ impl TableApi {
         // frequent are boxed.
         match route {
             Route::ReadEntity(address) => entity_read::read_entity(context, address, query, level).await,
+            Route::QueryEntities(table) if context.extensions.count => {
+                Box::pin(count::count_entities(context, table, query, level)).await
+            }
             Route::QueryEntities(table) => {
                 Box::pin(entity_read::query_entities(context, table, query, level)).await
             }

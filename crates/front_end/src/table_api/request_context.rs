@@ -2,10 +2,13 @@
 //!
 //! What always holds: the request is authenticated, and its operation is authorised.
 
+use super::errors::from_filter;
+use super::extensions::Extensions;
 use crate::auth::grant::Grant;
+use crate::error::ApiError;
 use crate::pipeline::Environment;
 use base::Ticks;
-use table::TableService;
+use table::{Filter, TableService};
 
 /// What the operations of one request need.
 #[derive(Clone, Copy)]
@@ -30,4 +33,14 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) now: Ticks,
     /// Whether the client wants statistics of its query.
     pub(crate) statistics: bool,
+    /// What it wants beyond the protocol.
+    pub(crate) extensions: Extensions,
+}
+
+impl RequestContext<'_> {
+    /// A `$filter` in the grammar that the client wants.
+    pub(crate) fn parse_filter(&self, text: &str) -> Result<Filter, ApiError> {
+        let parse = if self.extensions.starts_with { Filter::parse_extended } else { Filter::parse };
+        parse(text).map_err(from_filter)
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::entity_read::{check_options, parse_top};
 use super::entity_write::Preference;
-use super::errors::{from_filter, from_table};
+use super::errors::from_table;
 use super::request_context::RequestContext;
 use super::route::WRONG_KEY_COUNT;
 use crate::error::ApiError;
@@ -17,7 +17,7 @@ use crate::simulate::ListedPage;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue, LOCATION};
-use table::{Filter, TableError, TableListQuery};
+use table::{TableError, TableListQuery};
 
 const NEXT_TABLE_NAME: HeaderName = HeaderName::from_static("x-ms-continuation-nexttablename");
 
@@ -32,11 +32,12 @@ pub(crate) async fn list_tables(
     level: MetadataLevel,
 ) -> Result<Reply, ApiError> {
     check_options(query)?;
+    context.extensions.check_for_tables()?;
     let filter = query.find("$filter");
     let start = query.find("NextTableName").filter(|token| !token.is_empty());
     let top = parse_top(query)?;
     let list = TableListQuery {
-        filter: filter.map(|text| Filter::parse(text).map_err(from_filter)).transpose()?,
+        filter: filter.map(|text| context.parse_filter(text)).transpose()?,
         top: context.environment.simulated.map_or(top, |simulated| simulated.list_page(top)),
         start: start.map(decode_token).transpose()?,
     };

@@ -124,6 +124,10 @@ pub(crate) struct ExportArguments {
     #[arg(long)]
     pub(crate) ordered: bool,
 
+    /// Export entities as they are at one moment; for this server only
+    #[arg(long)]
+    pub(crate) snapshot: bool,
+
     /// Replace a file that is there
     #[arg(long)]
     pub(crate) overwrite: bool,

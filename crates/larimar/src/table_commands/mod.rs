@@ -108,6 +108,7 @@ async fn export(of: &ExportArguments) -> Result<ExitCode, Failure> {
         file,
         connections: connections(&of.table, CONNECTIONS)?,
         is_ordered: of.ordered,
+        is_snapshot: of.snapshot,
         overwrites: of.overwrite,
         restarts: of.restart,
     };

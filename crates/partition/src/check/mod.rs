@@ -157,6 +157,10 @@ pub(crate) fn shared(env: &Environment, streams: Arc<Streams>) -> Result<Shared,
         settings,
         maintenance: Arc::new(Maintenance::default()),
         metrics: Arc::new(RangeMetrics::new(&env.metrics)),
-        life: Life { incarnation: Incarnation::draw(&*env.random), lease: Arc::new(EndlessLease) },
+        life: Life {
+            incarnation: Incarnation::draw(&*env.random),
+            lease: Arc::new(EndlessLease),
+            shown: Arc::default(),
+        },
     })
 }

@@ -244,6 +244,29 @@ impl Checkpoint {
         Ok(inside.map(|entry| (entry.last_key.clone(), bytes_of(entry))).collect())
     }
 
+    /// Where the last block that can hold keys before `end` begins: right behind the last key of a block, and
+    /// before `end`, so that of this checkpoint the rows from there to `end` are those of one block at most.
+    /// `None`: in its first block.
+    pub(crate) async fn start_of_last_block(
+        &self,
+        end: Option<&[u8]>,
+    ) -> Result<Option<Bytes>, PartitionError> {
+        let successor = |key: &[u8]| Bytes::from([key, &[0]].concat());
+        let last = successor(self.root.last_key());
+        let end = end.map_or(&last[..], |end| end.min(&last[..]));
+        let ends_before = |key: &[u8]| key.iter().chain(&[0]).lt(end);
+        let parts = &self.root.parts;
+        let at = parts.partition_point(|part| ends_before(&part.last_key));
+        if at < parts.len() {
+            let index = self.index(at).await?;
+            let block = index.entries.partition_point(|entry| ends_before(&entry.last_key));
+            if let Some(before) = block.checked_sub(1) {
+                return Ok(Some(successor(&index.entries[before].last_key)));
+            }
+        }
+        Ok(at.checked_sub(1).map(|before| successor(&parts[before].last_key)))
+    }
+
     /// Bytes of the overflows of its rows from `start` on, as they are stored.
     pub(crate) async fn overflow_size_bytes(&self, start: &[u8]) -> Result<u64, PartitionError> {
         let mut size_bytes = 0;

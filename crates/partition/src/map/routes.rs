@@ -47,6 +47,14 @@ impl<T: Clone> Routes<T> {
         route.end.as_ref().is_none_or(|end| key < end.as_ref()).then_some(&route.owner)
     }
 
+    /// The owner of the last keys before `end`; without one, of the last keys that there are.
+    pub(crate) fn owner_before(&self, table: ObjectTable, end: Option<&[u8]>) -> Option<&T> {
+        let ranges = self.tables.get(&table)?;
+        let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+        let (_, route) = ranges.range::<[u8], _>((Bound::Unbounded, end)).next_back()?;
+        Some(&route.owner)
+    }
+
     /// Owners of a table, in key order.
     pub(crate) fn owners(&self, table: ObjectTable) -> impl Iterator<Item = &T> {
         self.tables.get(&table).into_iter().flat_map(|ranges| ranges.values().map(|route| &route.owner))

@@ -146,6 +146,32 @@ impl MemoryTable {
         }
     }
 
+    /// Where the last rows from `start` on and before `end` begin: so many of them, or fewer that have so
+    /// many bytes together; `None`: there are no more than these.
+    pub(crate) fn start_of_last(
+        &self,
+        start: &[u8],
+        end: Option<&[u8]>,
+        row_count_max: usize,
+        size_bytes_max: usize,
+    ) -> Option<Bytes> {
+        if end.is_some_and(|end| end <= start) {
+            return None;
+        }
+        let rows = self.rows.read();
+        let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+        let (mut row_count, mut size_bytes) = (0, 0);
+        for (key, changes) in rows.range::<[u8], _>((Bound::Included(start), end)).rev() {
+            let values = changes.iter().filter_map(|(_, value)| value.as_ref());
+            row_count += 1;
+            size_bytes += key.len() + values.map(Bytes::len).max().unwrap_or_default();
+            if row_count >= row_count_max || size_bytes >= size_bytes_max {
+                return Some(Bytes::copy_from_slice(key));
+            }
+        }
+        None
+    }
+
     /// Changes that delete a row.
     pub(crate) fn deleted_count(&self) -> u64 {
         self.deleted_count.load(Ordering::Relaxed)
@@ -232,6 +258,35 @@ mod tests {
             true
         });
         assert_eq!(seen, [key(2).as_bytes().to_vec()]);
+    }
+
+    /// From each end the last rows are as many as wanted, or as large.
+    #[test]
+    fn the_last_rows_begin_where_there_are_enough() {
+        let table = MemoryTable::default();
+        for name in 0..8 {
+            table.insert(key(name).as_bytes(), RowVersion(1), Some(Bytes::from(vec![0; 100])));
+        }
+        let key_len = key(0).as_bytes().len();
+        let begin = |start: u8, end: Option<u8>, rows, bytes| {
+            let end = end.map(|end| key(end).as_bytes().clone());
+            let found = table.start_of_last(key(start).as_bytes(), end.as_deref(), rows, bytes);
+            found.map(|found| (0..8).find(|name| *key(*name).as_bytes() == found).unwrap())
+        };
+        for (start, end, rows, bytes, expected) in [
+            (0, None, 1, 10_000, Some(7)),
+            (0, None, 3, 10_000, Some(5)),
+            (0, Some(7), 3, 10_000, Some(4)),
+            (0, Some(3), 3, 10_000, Some(0)),
+            (0, Some(3), 4, 10_000, None),
+            (2, Some(5), 4, 10_000, None),
+            (0, None, 8, 2 * (key_len + 100), Some(6)),
+            (0, None, 8, 2 * (key_len + 100) + 1, Some(5)),
+            (5, Some(5), 1, 1, None),
+            (6, Some(5), 1, 1, None),
+        ] {
+            assert_eq!(begin(start, end, rows, bytes), expected, "{start} {end:?} {rows} {bytes}");
+        }
     }
 
     /// Cut at both ends, the part of a range that is somebody's may end before it starts.

@@ -10,6 +10,7 @@
 use super::keep_map_copy::MapError;
 use super::open_map::{OpenedMap, open_map};
 use super::owner::{DamagedRange, Owner};
+use super::pinned_snapshots::PinnedSnapshots;
 use super::range_ids::{FIRST_RANGE_ID, range_ids};
 use super::server::{HandOverCounts, PartitionServer};
 use super::unnamed_range::UnnamedRange;
@@ -55,6 +56,7 @@ impl PartitionServer {
             map_copy: tokio::sync::Mutex::new(copy),
             closing: AtomicBool::new(false),
             counts: Mutex::new(HandOverCounts::default()),
+            pins: PinnedSnapshots::default(),
         });
         entries.extend(server.add_new_tables(&entries).await?);
         check_cover(&entries)?;

@@ -5,13 +5,14 @@
 
 use super::map_copy_stream::MapCopy;
 use super::owner::Owner;
+use super::pinned_snapshots::PinnedSnapshots;
 use super::unnamed_range::UnnamedRange;
 use crate::background::abandon::AbandonedOnDrop;
 use crate::blob_data::piece::Piece;
 use crate::decider::{Decider, UnderWay};
 use crate::error::PartitionError;
 use crate::heat::tally::Access;
-use crate::key::{KeyRange, Span, are_in_order, take_before};
+use crate::key::{KeyRange, Span, are_in_order, take_before, take_from};
 use crate::map::routes::Routes;
 use crate::operation::{ObjectTable, Operation, Read, Row, RowPart, Scan, ScanEnd};
 use crate::pause::Pause;
@@ -44,6 +45,7 @@ pub(crate) struct PartitionServer {
     pub(super) map_copy: tokio::sync::Mutex<MapCopy>,
     pub(super) closing: AtomicBool,
     pub(super) counts: Mutex<HandOverCounts>,
+    pub(super) pins: PinnedSnapshots,
 }
 
 /// What became of hand-overs.
@@ -229,6 +231,38 @@ impl PartitionServer {
         })
     }
 
+    /// As [`Self::scan`], from the last row to the first; where it stops is the last key that a later one
+    /// starts at.
+    pub(crate) fn scan_backward<'a>(
+        &'a self,
+        table: ObjectTable,
+        spans: Vec<Span>,
+        scan: &'a mut dyn Scan,
+    ) -> BoxFuture<'a, Result<ScanEnd, PartitionError>> {
+        Box::pin(async move {
+            if !are_in_order(&spans) {
+                return Err(PartitionError::Operation("spans that are not in order"));
+            }
+            let mut rest = spans;
+            while let Some(last) = rest.last() {
+                let owner = {
+                    let routes = self.routes.load();
+                    let owner = match last {
+                        Span::Point(key) => routes.owner(table, key.as_bytes()),
+                        Span::Range(range) => routes.owner_before(table, range.end.as_deref()),
+                    };
+                    owner.ok_or_else(|| no_owner(table, last.start()))?.served()?.clone()
+                };
+                let here = take_from(&mut rest, &owner.range().start);
+                here.iter().for_each(|span| owner.load.note(span.start(), Access::Read));
+                if let WalkEnd::Stopped(key) = owner.scan_backward(None, &here, scan).await? {
+                    return Ok(ScanEnd::More(key));
+                }
+            }
+            Ok(ScanEnd::Complete)
+        })
+    }
+
     /// The same for work without a waiter: where a range does not read, it goes on with the next one. What it
     /// passes over it tells. A key that the scan skips to counts in one range only.
     pub(crate) fn scan_past_damage<'a>(
@@ -260,6 +294,7 @@ impl PartitionServer {
         self.shared.maintenance.close();
         // Whoever does not wait for the end leaves none open.
         let _abandoned = AbandonedOnDrop::new(&self.shared.maintenance);
+        self.pins.clear();
         let _no_hand_over = self.next_range_id.lock().await;
         let routes = self.routes.load_full();
         for range in routes.all().filter_map(Owner::serving) {
@@ -283,8 +318,9 @@ fn served<'a>(
     table: ObjectTable,
     key: &[u8],
 ) -> Result<&'a Arc<RangePartition>, PartitionError> {
-    let no_owner = || {
-        PartitionError::Unavailable(format!("no range of table {} owns {}", table.name(), key.escape_ascii()))
-    };
-    routes.owner(table, key).ok_or_else(no_owner)?.served()
+    routes.owner(table, key).ok_or_else(|| no_owner(table, key))?.served()
+}
+
+fn no_owner(table: ObjectTable, key: &[u8]) -> PartitionError {
+    PartitionError::Unavailable(format!("no range of table {} owns {}", table.name(), key.escape_ascii()))
 }

@@ -4,6 +4,7 @@ use super::blob_data_collector::BlobDataCollector;
 use super::executed::Executed;
 use super::load::RangeStreams;
 use super::partition::RangePartition;
+use super::pinned_view::PinnedView;
 use super::reader::WalkEnd;
 use crate::decider::Decider;
 use crate::error::PartitionError;
@@ -12,6 +13,7 @@ use crate::map::container_marks::MarkRows;
 use crate::map::dead_filter::DeadFilter;
 use crate::operation::{ObjectTable, Read, Row, RowPart, RowVersion, Scan};
 use crate::statistics::RangeStatistics;
+use arc_swap::Guard;
 use base::{BoxFuture, Ticks};
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -133,6 +135,40 @@ impl RangePartition {
     /// See `Reader`.
     pub(crate) async fn scan(&self, spans: &[Span], scan: &mut dyn Scan) -> Result<WalkEnd, PartitionError> {
         self.reader.scan(spans, scan).await
+    }
+}
+
+/// Pinned snapshots.
+impl RangePartition {
+    /// The range as it is now.
+    pub(crate) fn pin_view(&self) -> PinnedView {
+        let (tree, visible) = self.core.snapshot();
+        PinnedView { tree: Guard::into_inner(tree), visible }
+    }
+
+    /// See `Reader`.
+    pub(crate) async fn scan_view(
+        &self,
+        view: &PinnedView,
+        spans: &[Span],
+        scan: &mut dyn Scan,
+    ) -> Result<WalkEnd, PartitionError> {
+        self.reader.scan_view(view, spans, scan).await
+    }
+
+    /// See `Reader`.
+    pub(crate) async fn scan_backward(
+        &self,
+        view: Option<&PinnedView>,
+        spans: &[Span],
+        scan: &mut dyn Scan,
+    ) -> Result<WalkEnd, PartitionError> {
+        self.reader.scan_backward(view, spans, scan).await
+    }
+
+    /// The memory tables that only the view keeps, or views of other moments: addresses, and bytes of each.
+    pub(crate) fn tables_held_by(&self, view: &PinnedView) -> Vec<(usize, u64)> {
+        view.held_tables(&self.core.tree())
     }
 }
 

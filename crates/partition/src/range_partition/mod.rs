@@ -10,7 +10,8 @@
 //! - `Reader` (`reader`): gets and scans.
 //!
 //! `RangeTree` and what it can do lie in `range_tree/`; `data` and `pinned_data` have the blob data itself,
-//! `load` what a range starts from, `inherit` what one starts from that takes over from others.
+//! `pinned_view` what a pinned snapshot keeps, `load` what a range starts from, `inherit` what one starts
+//! from that takes over from others.
 //!
 //! What always holds: rows up to `visible` are durable, rows beyond it are shown to later decisions only,
 //! whose replies wait. Versions are strictly increasing. The metadata stream names a checkpoint before the
@@ -28,6 +29,7 @@ mod inherit;
 mod load;
 mod partition;
 mod pinned_data;
+mod pinned_view;
 mod range_metrics;
 mod range_tree;
 mod reader;
@@ -43,6 +45,7 @@ pub(crate) use load::{
 };
 pub(crate) use partition::RangePartition;
 pub use pinned_data::DataPin;
+pub(crate) use pinned_view::PinnedView;
 pub(crate) use range_metrics::RangeMetrics;
 pub(crate) use reader::WalkEnd;
 pub(crate) use shared::{Life, Shared};

@@ -1,7 +1,8 @@
 //! Reads: gets and scans over a snapshot, beside the writers and without waiting for them. What is found
 //! counts only if the lease holds when it is returned.
 
-use super::range_tree::{RangeTree, Snapshot};
+use super::pinned_view::PinnedView;
+use super::range_tree::RangeTree;
 use super::slow_scans::SlowScans;
 use crate::checkpoint::{Aside, Caching, HashedKey};
 use crate::compaction::choose_tombstone_compaction::PASSED_TOMBSTONE_COUNT_MAX;
@@ -18,6 +19,10 @@ use std::sync::Arc;
 /// table must not hold up the group commit. It also tells its scan then how many of them were deletions,
 /// which are not shown.
 pub(super) const WALK_YIELD_ROW_COUNT: u64 = 128;
+
+/// Rows of a memory table, and their bytes, that a walk backward turns round at a time, at most.
+const BACKWARD_ROW_COUNT_MAX: usize = 64;
+const BACKWARD_SIZE_BYTES_MAX: usize = 256 << 10;
 
 /// Reads rows of a range.
 pub(super) struct Reader {
@@ -43,25 +48,106 @@ impl Reader {
     /// rows in several spans is seen whole or not at all.
     pub(super) async fn scan(&self, spans: &[Span], scan: &mut dyn Scan) -> Result<WalkEnd, PartitionError> {
         self.core.check_lease()?;
-        let walked = scan_snapshot(&self.core.range, &self.core.snapshot(), spans, scan).await?;
+        let (tree, visible) = self.core.snapshot();
+        let walked = scan_snapshot(&self.core.range, (&tree, visible), spans, scan).await?;
         self.core.check_lease()?;
         if walked.passed_mostly_tombstones() {
             self.slow_scans.note(&self.core);
         }
         Ok(walked.end)
     }
+
+    /// The same of rows as they were.
+    pub(super) async fn scan_view(
+        &self,
+        view: &PinnedView,
+        spans: &[Span],
+        scan: &mut dyn Scan,
+    ) -> Result<WalkEnd, PartitionError> {
+        self.core.check_lease()?;
+        let walked = scan_snapshot(&self.core.range, (&view.tree, view.visible), spans, scan).await?;
+        self.core.check_lease()?;
+        Ok(walked.end)
+    }
+
+    /// Shows the rows of `spans`, as far as they lie here, from the last one to the first, as they were or as
+    /// they are. Where the scan ends, is wanted or not, is the last key that a later one starts at.
+    pub(super) async fn scan_backward(
+        &self,
+        view: Option<&PinnedView>,
+        spans: &[Span],
+        scan: &mut dyn Scan,
+    ) -> Result<WalkEnd, PartitionError> {
+        self.core.check_lease()?;
+        let walked = match view {
+            Some(view) => scan_backward(&self.core.range, (&view.tree, view.visible), spans, scan).await?,
+            None => {
+                let (tree, visible) = self.core.snapshot();
+                scan_backward(&self.core.range, (&tree, visible), spans, scan).await?
+            }
+        };
+        self.core.check_lease()?;
+        if walked.passed_mostly_tombstones() && view.is_none() {
+            self.slow_scans.note(&self.core);
+        }
+        Ok(walked.end)
+    }
+}
+
+/// As [`scan_snapshot`], from the last row to the first.
+async fn scan_backward(
+    keys: &KeyRange,
+    (tree, visible): (&Tree, RowVersion),
+    spans: &[Span],
+    scan: &mut dyn Scan,
+) -> Result<Walked, PartitionError> {
+    let mut walk = Walk::new(scan);
+    for span in spans.iter().rev() {
+        let stopped_at = match span {
+            Span::Point(key) => walk.point(tree, visible, key).await?,
+            Span::Range(range) => walk.range_backward(tree, visible, &range.intersect(keys)).await?,
+        };
+        // Jumps are for walks in the order of keys.
+        walk.wanted_from = Bytes::new();
+        if let Some(key) = stopped_at {
+            return Ok(walk.ended(WalkEnd::Stopped(key)));
+        }
+        walk.tell();
+    }
+    Ok(walk.ended(WalkEnd::Through { wanted_from: Bytes::new() }))
+}
+
+/// Where the last part of `range` begins that a walk backward turns round in memory: of each memory table it
+/// has a bounded number of rows, of each checkpoint those of one block. It is not empty, unless `range` is.
+async fn start_of_last_part(tree: &Tree, range: &KeyRange) -> Result<Bytes, PartitionError> {
+    let mut start = range.start.clone();
+    let end = range.end.as_deref();
+    for memory in tree.memory_tables() {
+        let (row_count, size_bytes) = (BACKWARD_ROW_COUNT_MAX, BACKWARD_SIZE_BYTES_MAX);
+        if let Some(found) = memory.start_of_last(&start, end, row_count, size_bytes) {
+            start = found;
+        }
+    }
+    for checkpoint in tree.checkpoints.iter() {
+        let part = checkpoint.visible_part(&KeyRange { start: start.clone(), end: range.end.clone() });
+        if part.is_empty() {
+            continue;
+        }
+        if let Some(found) = checkpoint.checkpoint.start_of_last_block(part.end.as_deref()).await? {
+            start = start.max(found);
+        }
+    }
+    Ok(start)
 }
 
 /// Shows the rows of `spans` that lie in `keys`, from a snapshot that was taken before.
 pub(super) async fn scan_snapshot(
     keys: &KeyRange,
-    snapshot: &Snapshot,
+    (tree, visible): (&Tree, RowVersion),
     spans: &[Span],
     scan: &mut dyn Scan,
 ) -> Result<Walked, PartitionError> {
-    let (tree, visible) = (&snapshot.0, snapshot.1);
-    let wanted_from = Bytes::new();
-    let mut walk = Walk { scan, walked: 0, deleted_count: 0, unseen: 0, wanted_from, has_had_enough: false };
+    let mut walk = Walk::new(scan);
     for span in spans {
         let stopped_at = match span {
             Span::Point(key) => walk.point(tree, visible, key).await?,
@@ -114,7 +200,56 @@ struct Walk<'a> {
     has_had_enough: bool,
 }
 
-impl Walk<'_> {
+/// A row that a walk backward has at hand.
+struct RowAtHand {
+    key: Bytes,
+    version: RowVersion,
+    /// `None`: it was deleted.
+    value: Option<Bytes>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(scan: &'a mut dyn Scan) -> Self {
+        let wanted_from = Bytes::new();
+        Walk { scan, walked: 0, deleted_count: 0, unseen: 0, wanted_from, has_had_enough: false }
+    }
+
+    /// Shows the rows of `range` from the last one to the first: parts of it, from its end on, are read in
+    /// order and turned round. Returns where the scan ended.
+    async fn range_backward(
+        &mut self,
+        tree: &Tree,
+        visible: RowVersion,
+        range: &KeyRange,
+    ) -> Result<Option<Bytes>, PartitionError> {
+        let needs_overflow = self.scan.needs_overflow();
+        let mut rest = range.clone();
+        while !rest.is_empty() {
+            let part = KeyRange { start: start_of_last_part(tree, &rest).await?, end: rest.end.take() };
+            let rows = rows_at_hand(tree, visible, &part, needs_overflow).await?;
+            for row in rows.into_iter().rev() {
+                let visit = match &row.value {
+                    _ if self.has_had_enough => Visit::StopBefore,
+                    Some(value) => self.scan.visit(RowRef { key: &row.key, version: row.version, value }),
+                    None => {
+                        self.unseen += 1;
+                        self.deleted_count += 1;
+                        Visit::Continue
+                    }
+                };
+                if visit == Visit::StopBefore {
+                    return Ok(Some(row.key));
+                }
+                self.count().await;
+            }
+            if part.start <= range.start {
+                break;
+            }
+            rest.end = Some(part.start);
+        }
+        Ok(None)
+    }
+
     fn ended(&self, end: WalkEnd) -> Walked {
         Walked { end, row_count: self.walked, deleted_count: self.deleted_count }
     }
@@ -205,6 +340,29 @@ impl Walk<'_> {
     fn tell(&mut self) {
         let unseen = std::mem::take(&mut self.unseen);
         self.has_had_enough |= self.scan.pass_over(unseen) == Visit::StopBefore;
+    }
+}
+
+/// The rows of a small range, deleted ones included.
+async fn rows_at_hand(
+    tree: &Tree,
+    visible: RowVersion,
+    part: &KeyRange,
+    needs_overflow: bool,
+) -> Result<Vec<RowAtHand>, PartitionError> {
+    let mut cursor = MergingIterator::over_tree(tree, part, visible, Caching::Keep).await?;
+    let (mut rows, mut scratch) = (Vec::new(), Vec::new());
+    loop {
+        // What lies in memory is shared, not copied.
+        let mut value = cursor.value();
+        let row = if needs_overflow { cursor.whole_row(&mut scratch).await? } else { cursor.row() };
+        let Some(row) = row else { return Ok(rows) };
+        let is_whole = value.as_ref().map(Bytes::len) == row.value.map(<[u8]>::len);
+        if !is_whole {
+            value = row.value.map(Bytes::copy_from_slice);
+        }
+        rows.push(RowAtHand { key: Bytes::copy_from_slice(row.key), version: row.version, value });
+        cursor.step().await?;
     }
 }
 

@@ -10,6 +10,7 @@ use crate::range_partition::range_metrics::RangeMetrics;
 use crate::settings::PartitionSettings;
 use crate::tree::block_cache::BlockCache;
 use base::{Clock, Spawner};
+use parking_lot::RwLock;
 use std::sync::Arc;
 use stream::{Incarnation, OwnedStream, Owner, StreamChange, StreamError, StreamName, Streams};
 
@@ -20,6 +21,8 @@ pub(crate) struct Life {
     pub(crate) incarnation: Incarnation,
     /// How long it may answer.
     pub(crate) lease: Arc<dyn Lease>,
+    /// Held by each range while it shows new durable rows, and alone by what wants all ranges at one moment.
+    pub(crate) shown: Arc<RwLock<()>>,
 }
 
 /// What ranges of a process share.

@@ -11,6 +11,7 @@ mod lease_questions;
 mod map_copy_refused;
 mod map_kept_twice;
 mod operate;
+mod pinned_snapshots;
 mod range_changes;
 #[path = "../rows/mod.rs"]
 mod rows;

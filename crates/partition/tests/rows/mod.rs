@@ -1,6 +1,7 @@
 //! Rows for tests: an operation that puts and deletes, and a look at everything that is there.
 #![allow(dead_code)] // Each test program uses its part.
 
+pub(crate) mod backward;
 mod jumps;
 
 use base::Environment;
@@ -214,6 +215,7 @@ pub(crate) async fn read_table(
         assert_eq!((row.version, &row.value[..]), (*version, &value[..]), "get and scan differ");
     }
     jumps::check_jumps(partitions, table, &scan.rows).await?;
+    backward::check_backward(partitions, table, &scan.rows).await?;
     if table == ObjectTable::Blob {
         let (heads, _) = partitions.scan(table, KeyRange::all(), CollectHeads::default()).await?;
         let heads = heads.0.rows;

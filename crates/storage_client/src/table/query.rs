@@ -6,15 +6,18 @@
 
 use super::entity::Entity;
 use super::json::read_entities;
+use super::snapshot_token::{SNAPSHOT, SnapshotToken};
 use super::table_client::{TableClient, table_operation};
 use crate::client::Operation;
 use crate::error::Error;
 use crate::wire::address_text::encode;
 use crate::wire::header_text::text;
 use hyper::Method;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
 pub(super) const NAME: &str = "query entities";
+/// The header that names what is wanted beyond the protocol.
+const EXTENSIONS: &str = "x-larimar-extensions";
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +30,33 @@ pub struct Query {
     pub page_size_max: Option<u32>,
     /// Where to start: a former page's continuation.
     pub from: Option<Continuation>,
+    /// What is wanted beyond the protocol; nothing by default.
+    pub extensions: QueryExtensions,
+}
+
+/// What a query wants of Larimar beyond the protocol. Other services do not know the header, and answer as
+/// they do without it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueryExtensions {
+    /// `startswith(property,'text')` may be in the filter. Other services refuse such a filter.
+    pub starts_with: bool,
+    /// From the last key to the first. Other services know no such order, and answer in that of keys.
+    pub reverse: bool,
+    /// Entities as they were when this snapshot was pinned. For the service that gave it only: others answer
+    /// with what is there now.
+    pub snapshot: Option<SnapshotToken>,
+}
+
+impl QueryExtensions {
+    /// The headers that ask for it, and for `others` by their names.
+    pub(super) fn headers(&self, others: &[&'static str]) -> Vec<(&'static str, String)> {
+        let own = [(self.starts_with, "startswith"), (self.reverse, "reverse")];
+        let own = own.into_iter().filter_map(|(is_wanted, name)| is_wanted.then_some(name));
+        let names: Vec<&str> = own.chain(others.iter().copied()).collect();
+        let extensions = (!names.is_empty()).then(|| (EXTENSIONS, names.join(",")));
+        let snapshot = self.snapshot.as_ref().map(|token| (SNAPSHOT, token.to_string()));
+        extensions.into_iter().chain(snapshot).collect()
+    }
 }
 
 impl Query {
@@ -123,7 +153,18 @@ pub(super) fn page_operation(table_path: &str, query: &Query) -> Operation {
             operation = operation.query("NextRowKey", row_key);
         }
     }
-    operation
+    operation.extensions(query.extensions.headers(&[]))
+}
+
+impl Operation {
+    /// With headers of extensions.
+    pub(super) fn extensions(mut self, headers: Vec<(&'static str, String)>) -> Self {
+        // Names and tokens are of letters and digits, so they are values of a header.
+        let values =
+            headers.into_iter().filter_map(|(name, value)| Some((name, HeaderValue::try_from(value).ok()?)));
+        values.for_each(|(name, value)| drop(self.headers.insert(HeaderName::from_static(name), value)));
+        self
+    }
 }
 
 impl QueryPages {

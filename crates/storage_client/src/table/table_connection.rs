@@ -58,6 +58,8 @@ pub(super) struct Request {
     pub(super) path: Vec<u8>,
     /// Without a signature.
     pub(super) query: String,
+    /// Headers of what is wanted beyond the protocol, if anything.
+    extensions: Vec<(&'static str, String)>,
     content_type: String,
     pub(super) body: Vec<u8>,
     id: String,
@@ -235,6 +237,7 @@ impl TableConnection {
         let operation = page_operation(self.table_path.as_str(), query);
         self.request.path.extend_from_slice(operation.path.as_bytes());
         self.request.query = encode_query(&operation.query);
+        self.request.extensions = query.extensions.headers(&[]);
         self.send(&QUERY_CALL).await.map(drop)
     }
 
@@ -247,7 +250,8 @@ impl TableConnection {
     pub(super) fn begin(&mut self, content_type: &str) {
         // Its body is written over.
         self.group.count = 0;
-        let Request { path, query, content_type: own, body, .. } = &mut self.request;
+        let Request { path, query, extensions, content_type: own, body, .. } = &mut self.request;
+        extensions.clear();
         path.clear();
         query.clear();
         body.clear();
@@ -290,7 +294,7 @@ impl TableConnection {
 
     /// The bytes of an attempt, with its date and signature.
     fn write(&mut self, call: &Call) {
-        let Request { path, query, content_type, body, id } = &self.request;
+        let Request { path, query, extensions, content_type, body, id } = &self.request;
         let date = self.date.at(self.client.surroundings.clock.now().since_unix().as_secs());
         let out = &mut self.bytes;
         out.clear();
@@ -308,6 +312,9 @@ impl TableConnection {
         }
         put(&[b" HTTP/1.1\r\n", &self.fixed, call.headers.as_bytes()]);
         put(&[b"x-ms-client-request-id: ", id.as_bytes(), b"\r\nx-ms-date: ", date, b"\r\n"]);
+        for (name, value) in extensions {
+            put(&[name.as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
+        }
         if let Credentials::Key(key) = &self.client.credentials {
             let account = self.client.account.as_bytes();
             let unsigned = UnsignedTable {

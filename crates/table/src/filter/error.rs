@@ -27,6 +27,14 @@ pub enum FilterError {
         /// What is sent.
         message: String,
     },
+    /// A call of a function of the extended grammar that is none: 400 `InvalidInput`.
+    #[error("{message}")]
+    Call {
+        /// What was found instead of the call's next part, in UTF-16 units from 0.
+        position: usize,
+        /// What is sent.
+        message: String,
+    },
     /// Longer, deeper or with more comparisons than is served: 400 `InvalidInput`.
     #[error("{0}")]
     TooComplex(String),
@@ -45,6 +53,7 @@ impl FilterError {
             FilterError::Syntax { position, .. }
             | FilterError::Literal { position, .. }
             | FilterError::Null { position, .. }
+            | FilterError::Call { position, .. }
             | FilterError::NotImplemented { position } => Some(*position),
             FilterError::TooComplex(_) => None,
         }

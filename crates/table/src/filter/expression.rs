@@ -24,8 +24,24 @@ pub(crate) enum Expression {
         /// With what.
         constant: EdmValue,
     },
+    /// A property is a text that begins so; false for one that is no text. Only of the extended grammar.
+    StartsWith {
+        /// Any name, as above.
+        property: String,
+        /// Perhaps empty.
+        prefix: String,
+    },
     /// `true` or `false` on its own.
     Constant(bool),
+}
+
+/// Which filters are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grammar {
+    /// What the protocol has.
+    Protocol,
+    /// `startswith(property,'text')` as well.
+    Extended,
 }
 
 /// How a property is compared.

@@ -6,7 +6,11 @@
 //!
 //! ```text
 //! eq  [e, e+)     ge  [e, ∞)     gt  [e+, ∞)     le  [0, e+)     lt  [0, e)     ne  [0, e) and [e+, ∞)
+//! startswith  [p, p+1)     p the encoding without its end, p+1 the least bytes behind all that begin with p
 //! ```
+//!
+//! Neither `p` nor `p+1` ends in 00 01 or 00 02: in a text 00 is followed by FF, so they are taken neither
+//! for a text nor for the bound after one.
 //!
 //! `and` intersects boxes, `or` collects them, `not` is pushed down to the comparisons; whatever is not about
 //! keys is taken as "any row". What always holds: a row that matches the filter lies in one of the boxes, and
@@ -173,6 +177,12 @@ impl KeyRanges {
         classes.max().unwrap_or(QueryClass::Point)
     }
 
+    /// The rows of the table at `container` to be read that lie before `end`: disjoint and in key order.
+    pub(crate) fn spans_before(&self, container: &KeyRange, end: &[u8]) -> Vec<Span> {
+        let spans = self.spans(container, None).into_iter();
+        spans.filter_map(|span| part_before(span, end)).collect()
+    }
+
     /// The rows of the table at `container` to be read, from `start` on: disjoint and in key order.
     pub(crate) fn spans(&self, container: &KeyRange, start: Option<&[u8]>) -> Vec<Span> {
         let mut spans: Vec<Span> = self.boxes.iter().map(|key_box| key_box.span(container)).collect();
@@ -187,6 +197,19 @@ impl KeyRanges {
         match start {
             Some(start) => disjoint.into_iter().filter_map(|span| rest_from(span, start)).collect(),
             None => disjoint,
+        }
+    }
+}
+
+/// The part of a span before `end`.
+fn part_before(span: Span, end: &[u8]) -> Option<Span> {
+    match span {
+        Span::Point(key) => (key.as_bytes().as_ref() < end).then_some(Span::Point(key)),
+        Span::Range(mut range) => {
+            if range.end.as_deref().is_none_or(|last| last > end) {
+                range.end = Some(end.to_vec().into());
+            }
+            (!range.is_empty()).then_some(Span::Range(range))
         }
     }
 }
@@ -249,7 +272,13 @@ fn derive(node: &Node, negated: bool) -> Vec<KeyBox> {
             let intervals = intervals(operator, encoded).into_iter();
             intervals.map(|interval| box_of(*column, interval)).collect()
         }
-        Node::Constant(_) | Node::Timestamp { .. } | Node::Property { .. } => vec![KeyBox::all()],
+        Node::KeyPrefix { column, encoded } => {
+            let intervals = prefix_intervals(encoded, negated).into_iter();
+            intervals.map(|interval| box_of(*column, interval)).collect()
+        }
+        Node::Constant(_) | Node::Timestamp { .. } | Node::Property { .. } | Node::PropertyPrefix { .. } => {
+            vec![KeyBox::all()]
+        }
     }
 }
 
@@ -271,6 +300,19 @@ fn intervals(operator: Operator, encoded: &[u8]) -> Vec<Interval> {
         Operator::LessOrEqual => vec![below(after(encoded))],
         Operator::Greater => vec![from(after(encoded))],
         Operator::GreaterOrEqual => vec![from(at())],
+    }
+}
+
+/// The texts that begin with this one, or all others. There are no others if it is empty.
+fn prefix_intervals(encoded: &[u8], negated: bool) -> Vec<Interval> {
+    let end = KeyRange::prefix(encoded.to_vec()).end.map(|end| end.to_vec());
+    match negated {
+        false => vec![Interval { low: encoded.to_vec(), high: end }],
+        true => {
+            let below = Interval { low: Vec::new(), high: Some(encoded.to_vec()) };
+            let above = end.map(|end| Interval { low: end, high: None });
+            above.into_iter().chain((!encoded.is_empty()).then_some(below)).collect()
+        }
     }
 }
 

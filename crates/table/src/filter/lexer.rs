@@ -4,7 +4,7 @@
 //! because clients write them so. Blanks separate, and may be left out where no two words would run together.
 
 use super::error::FilterError;
-use super::expression::Operator;
+use super::expression::{Grammar, Operator};
 use crate::edm::{DateTimeError, EdmType, EdmValue, parse_date_time, parse_guid, parse_hex};
 use crate::name::{continues_identifier, starts_identifier};
 
@@ -31,6 +31,8 @@ pub(crate) enum Token<'a> {
     Open,
     /// `)`
     Close,
+    /// `,`, in the extended grammar only.
+    Comma,
     /// Nothing more.
     End,
 }
@@ -41,12 +43,13 @@ pub(crate) struct Lexer<'a> {
     text: &'a str,
     /// Byte offset of the unread rest.
     at: usize,
+    grammar: Grammar,
 }
 
 impl<'a> Lexer<'a> {
     /// Over a filter.
-    pub(crate) fn new(text: &'a str) -> Self {
-        Lexer { text, at: 0 }
+    pub(crate) fn new(text: &'a str, grammar: Grammar) -> Self {
+        Lexer { text, at: 0, grammar }
     }
 
     /// A syntax error at byte offset `at`.
@@ -77,6 +80,10 @@ impl<'a> Lexer<'a> {
             Some(b')') => {
                 self.at += 1;
                 Token::Close
+            }
+            Some(b',') if self.grammar == Grammar::Extended => {
+                self.at += 1;
+                Token::Comma
             }
             Some(b'\'') => Token::Literal(EdmValue::String(self.quoted(start)?)),
             Some(b'0'..=b'9' | b'-' | b'+') => Token::Literal(self.number()?),

@@ -5,7 +5,8 @@
 //! or   = and ('or' and)*
 //! and  = not ('and' not)*
 //! not  = 'not'* unit (operator unit)?
-//! unit = '(' or ')' | property | literal
+//! unit = '(' or ')' | property | literal | call
+//! call = 'startswith' '(' property ',' text ')'      in the extended grammar
 //! ```
 //!
 //! One side of a comparison is a property and the other a constant; a property on its own stands for
@@ -14,17 +15,17 @@
 
 use super::bounds::{FILTER_BYTES_MAX, FILTER_COMPARISONS_MAX, FILTER_DEPTH_MAX};
 use super::error::FilterError;
-use super::expression::{Expression, Operator};
+use super::expression::{Expression, Grammar, Operator};
 use super::lexer::{Lexer, Token};
 use crate::edm::EdmValue;
 use base::Ticks;
 
 /// Parses a filter; `None` if it is empty.
-pub(crate) fn parse(text: &str) -> Result<Option<Expression>, FilterError> {
+pub(crate) fn parse(text: &str, grammar: Grammar) -> Result<Option<Expression>, FilterError> {
     if text.len() > FILTER_BYTES_MAX {
         return Err(too_complex("it is too long"));
     }
-    let mut parser = Parser::open(text)?;
+    let mut parser = Parser::open(text, grammar)?;
     if parser.token == Token::End {
         return Ok(None);
     }
@@ -38,7 +39,11 @@ struct Parser<'a> {
     token: Token<'a>,
     at: usize,
     comparisons: usize,
+    grammar: Grammar,
 }
+
+/// The function of the extended grammar.
+const STARTS_WITH: &str = "startswith";
 
 /// A stack frame: what has been parsed since a parenthesis was opened.
 #[derive(Default)]
@@ -64,10 +69,10 @@ enum Part<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn open(text: &'a str) -> Result<Self, FilterError> {
-        let mut lexer = Lexer::new(text);
+    fn open(text: &'a str, grammar: Grammar) -> Result<Self, FilterError> {
+        let mut lexer = Lexer::new(text, grammar);
         let (at, token) = lexer.next()?;
-        Ok(Parser { lexer, token, at, comparisons: 0 })
+        Ok(Parser { lexer, token, at, comparisons: 0, grammar })
     }
 
     /// Returns the present token and advances to the next.
@@ -124,11 +129,52 @@ impl<'a> Parser<'a> {
             return Err(self.unexpected());
         }
         Ok(match self.take()? {
+            // A property may have this name, too.
+            Token::Identifier(STARTS_WITH)
+                if self.grammar == Grammar::Extended && self.token == Token::Open =>
+            {
+                Part::Expression(self.call()?)
+            }
             Token::Identifier(name) => Part::Property(name),
             Token::Literal(value) => Part::Literal(value, at),
             Token::EarlyDateTime => Part::EarlyDateTime(at),
             _ => Part::Null(at),
         })
+    }
+
+    /// The rest of a call, from its parenthesis on.
+    fn call(&mut self) -> Result<Expression, FilterError> {
+        self.take()?;
+        let property = match self.token {
+            // It is a time for every entity.
+            Token::Identifier("Timestamp") => return Err(self.no_call()),
+            Token::Identifier(name) => name.to_owned(),
+            _ => return Err(self.no_call()),
+        };
+        self.take()?;
+        self.take_of_call(&Token::Comma)?;
+        let Token::Literal(EdmValue::String(prefix)) = &mut self.token else { return Err(self.no_call()) };
+        let prefix = std::mem::take(prefix);
+        self.take()?;
+        self.take_of_call(&Token::Close)?;
+        self.count_comparison()?;
+        Ok(Expression::StartsWith { property, prefix })
+    }
+
+    fn take_of_call(&mut self, expected: &Token<'_>) -> Result<(), FilterError> {
+        if self.token != *expected {
+            return Err(self.no_call());
+        }
+        self.take().map(drop)
+    }
+
+    fn no_call(&self) -> FilterError {
+        let position = self.lexer.position(self.at);
+        let message = format!(
+            "startswith takes the name of a property and a text in quotes, as in startswith(RowKey,'a'); something else is \
+             at position {position}."
+        );
+        FilterError::Call { position, message }
     }
 
     /// Adds a part to the open frame. `None`: an operator followed, and another part must come. Otherwise the
@@ -221,11 +267,16 @@ impl<'a> Parser<'a> {
         operator: Operator,
         constant: EdmValue,
     ) -> Result<Expression, FilterError> {
-        self.comparisons += 1;
-        if self.comparisons > FILTER_COMPARISONS_MAX {
-            return Err(too_complex("it has too many comparisons"));
-        }
+        self.count_comparison()?;
         Ok(Expression::Compare { property: property.to_owned(), operator, constant })
+    }
+
+    fn count_comparison(&mut self) -> Result<(), FilterError> {
+        self.comparisons += 1;
+        match self.comparisons > FILTER_COMPARISONS_MAX {
+            true => Err(too_complex("it has too many comparisons")),
+            false => Ok(()),
+        }
     }
 
     /// The part as an expression of its own.

@@ -6,7 +6,7 @@
 //! say another class than an answer does; nothing here depends on what is stored.
 
 use super::error::FilterError;
-use super::expression::{Expression, Operator};
+use super::expression::{Expression, Grammar, Operator};
 use super::key_ranges::{Interval, KeyBox, KeyRanges};
 use super::parser;
 use super::predicate::Predicate;
@@ -121,7 +121,7 @@ impl FilterPlan {
     /// The plan of a filter; an empty one reads the whole table.
     pub fn parse(text: &str) -> Result<FilterPlan, FilterError> {
         let (mut comparisons, mut ranges) = (Vec::new(), KeyRanges::all());
-        if let Some(expression) = parser::parse(text)? {
+        if let Some(expression) = parser::parse(text, Grammar::Protocol)? {
             put_comparisons(&expression, (false, false), &mut comparisons);
             ranges = KeyRanges::derive(&Predicate::compile(expression));
         }
@@ -220,7 +220,8 @@ fn put_comparisons(
             is_alternative,
             is_negated,
         }),
-        Expression::Constant(_) => {}
+        // Not in the grammar that plans are made of.
+        Expression::StartsWith { .. } | Expression::Constant(_) => {}
     }
 }
 

@@ -11,7 +11,7 @@ use crate::entities::entity::{RawProperties, decode_value};
 use crate::error::KeyColumn;
 use base::codec::DecodeError;
 use partition::RowVersion;
-use partition::key::{partition_prefix, put_text};
+use partition::key::{partition_prefix, put_text, put_text_open};
 use std::cmp::Ordering;
 
 /// A compiled filter.
@@ -42,6 +42,16 @@ pub(super) enum Node {
         slot: usize,
         operator: Operator,
         constant: EdmValue,
+    },
+    /// A key that begins with a text in key encoding, without its terminator.
+    KeyPrefix {
+        column: KeyColumn,
+        encoded: Vec<u8>,
+    },
+    /// A property that is a text and begins so.
+    PropertyPrefix {
+        slot: usize,
+        prefix: String,
     },
 }
 
@@ -115,7 +125,31 @@ fn compile(expression: Expression, names: &mut Vec<String>) -> Node {
         Expression::Compare { property, operator, constant } => {
             compile_comparison(property, operator, constant, names)
         }
+        Expression::StartsWith { property, prefix } => match key_column(&property) {
+            Some(column) => {
+                let mut encoded = Vec::with_capacity(prefix.len());
+                put_text_open(&mut encoded, &prefix);
+                Node::KeyPrefix { column, encoded }
+            }
+            None => Node::PropertyPrefix { slot: slot_of(property, names), prefix },
+        },
     }
+}
+
+fn key_column(property: &str) -> Option<KeyColumn> {
+    match property {
+        "PartitionKey" => Some(KeyColumn::PartitionKey),
+        "RowKey" => Some(KeyColumn::RowKey),
+        _ => None,
+    }
+}
+
+/// The slot of an own property.
+fn slot_of(property: String, names: &mut Vec<String>) -> usize {
+    names.iter().position(|name| *name == property).unwrap_or_else(|| {
+        names.push(property);
+        names.len() - 1
+    })
 }
 
 fn compile_comparison(
@@ -124,17 +158,10 @@ fn compile_comparison(
     constant: EdmValue,
     names: &mut Vec<String>,
 ) -> Node {
-    let column = match property.as_str() {
-        "PartitionKey" => KeyColumn::PartitionKey,
-        "RowKey" => KeyColumn::RowKey,
-        "Timestamp" => return Node::Timestamp { operator, constant },
-        _ => {
-            let slot = names.iter().position(|name| *name == property).unwrap_or_else(|| {
-                names.push(property);
-                names.len() - 1
-            });
-            return Node::Property { slot, operator, constant };
-        }
+    let column = match key_column(&property) {
+        Some(column) => column,
+        None if property == "Timestamp" => return Node::Timestamp { operator, constant },
+        None => return Node::Property { slot: slot_of(property, names), operator, constant },
     };
     match constant {
         EdmValue::String(text) => {
@@ -151,10 +178,14 @@ fn compile_comparison(
 trait Subject {
     /// How the row's key compares with an encoded text; `None` if the row has no such key.
     fn compare_key(&self, column: KeyColumn, encoded: &[u8]) -> Result<Option<Ordering>, DecodeError>;
+    /// Whether the row's key begins with an encoded text; `None` if the row has no such key.
+    fn key_starts_with(&self, column: KeyColumn, encoded: &[u8]) -> Result<Option<bool>, DecodeError>;
     /// The row's Timestamp.
     fn timestamp(&self) -> Option<RowVersion>;
     /// How an own property compares with a constant; `None` if there is no such property.
     fn compare_property(&mut self, slot: usize, constant: &EdmValue) -> Result<Option<Outcome>, DecodeError>;
+    /// Whether an own property is a text that begins with `prefix`.
+    fn property_starts_with(&mut self, slot: usize, prefix: &str) -> Result<bool, DecodeError>;
 }
 
 fn evaluate(node: &Node, subject: &mut impl Subject) -> Result<bool, DecodeError> {
@@ -192,6 +223,8 @@ fn evaluate(node: &Node, subject: &mut impl Subject) -> Result<bool, DecodeError
             Some(outcome) => holds(*operator, outcome),
             None => false,
         },
+        Node::KeyPrefix { column, encoded } => subject.key_starts_with(*column, encoded)?.unwrap_or_default(),
+        Node::PropertyPrefix { slot, prefix } => subject.property_starts_with(*slot, prefix)?,
     })
 }
 
@@ -205,13 +238,11 @@ struct EntitySubject<'a> {
 
 impl Subject for EntitySubject<'_> {
     fn compare_key(&self, column: KeyColumn, encoded: &[u8]) -> Result<Option<Ordering>, DecodeError> {
-        let malformed = || DecodeError("entity key");
-        let partition_end = partition_prefix(self.row.key).ok_or_else(malformed)?.len();
-        let segment = match column {
-            KeyColumn::PartitionKey => self.row.key.get(self.row.container_len..partition_end),
-            KeyColumn::RowKey => self.row.key.get(partition_end..),
-        };
-        Ok(Some(segment.ok_or_else(malformed)?.cmp(encoded)))
+        Ok(Some(self.key_segment(column)?.cmp(encoded)))
+    }
+
+    fn key_starts_with(&self, column: KeyColumn, encoded: &[u8]) -> Result<Option<bool>, DecodeError> {
+        Ok(Some(self.key_segment(column)?.starts_with(encoded)))
     }
 
     fn timestamp(&self) -> Option<RowVersion> {
@@ -219,6 +250,32 @@ impl Subject for EntitySubject<'_> {
     }
 
     fn compare_property(&mut self, slot: usize, constant: &EdmValue) -> Result<Option<Outcome>, DecodeError> {
+        let stored = self.stored(slot)?;
+        stored.map(|(type_code, value)| compare_stored(type_code, value, constant)).transpose()
+    }
+
+    fn property_starts_with(&mut self, slot: usize, prefix: &str) -> Result<bool, DecodeError> {
+        let stored = self.stored(slot)?;
+        Ok(stored.is_some_and(|(type_code, value)| {
+            type_code == EdmType::String as u8 && value.starts_with(prefix.as_bytes())
+        }))
+    }
+}
+
+impl<'a> EntitySubject<'a> {
+    /// The encoded key of this column.
+    fn key_segment(&self, column: KeyColumn) -> Result<&'a [u8], DecodeError> {
+        let malformed = || DecodeError("entity key");
+        let partition_end = partition_prefix(self.row.key).ok_or_else(malformed)?.len();
+        let segment = match column {
+            KeyColumn::PartitionKey => self.row.key.get(self.row.container_len..partition_end),
+            KeyColumn::RowKey => self.row.key.get(partition_end..),
+        };
+        segment.ok_or_else(malformed)
+    }
+
+    /// Type and bytes of an own property, if the row has it.
+    fn stored(&mut self, slot: usize) -> Result<Option<(u8, &'a [u8])>, DecodeError> {
         if !self.found {
             self.find()?;
             self.found = true;
@@ -227,11 +284,9 @@ impl Subject for EntitySubject<'_> {
             return Ok(None);
         };
         let value = self.row.value.get(slot.start..slot.start + slot.len);
-        value.map(|value| compare_stored(slot.type_code, value, constant)).transpose()
+        Ok(value.map(|value| (slot.type_code, value)))
     }
-}
 
-impl EntitySubject<'_> {
     /// Finds all properties that the filter compares, in one walk that ends with the last of them.
     fn find(&mut self) -> Result<(), DecodeError> {
         self.slots.clear();
@@ -271,6 +326,10 @@ impl Subject for TableSubject<'_> {
         Ok(None)
     }
 
+    fn key_starts_with(&self, _column: KeyColumn, _encoded: &[u8]) -> Result<Option<bool>, DecodeError> {
+        Ok(None)
+    }
+
     fn timestamp(&self) -> Option<RowVersion> {
         None
     }
@@ -287,6 +346,12 @@ impl Subject for TableSubject<'_> {
             }
             _ => Outcome::Mismatch,
         }))
+    }
+
+    fn property_starts_with(&mut self, slot: usize, prefix: &str) -> Result<bool, DecodeError> {
+        let is_name = self.names.get(slot).is_some_and(|name| name == "TableName");
+        let start = self.row.name.as_bytes().get(..prefix.len());
+        Ok(is_name && start.is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes())))
     }
 }
 

@@ -6,8 +6,9 @@ mod key_ranges;
 mod model;
 mod plan;
 mod refused;
+mod starts_with;
 
-use super::expression::Expression;
+use super::expression::{Expression, Grammar};
 use super::*;
 use crate::edm::EdmValue;
 use model::{ModelEntity, any_entity, any_expression, evaluate, print};
@@ -73,7 +74,7 @@ proptest! {
         value in any::<u64>().prop_map(f64::from_bits).prop_filter("finite", |value| value.is_finite()),
     ) {
         for literal in [format!("{value:?}"), format!("{value:e}"), format!("{value}d")] {
-            let expression = parser::parse(&format!("A eq {literal}")).unwrap();
+            let expression = parser::parse(&format!("A eq {literal}"), Grammar::Protocol).unwrap();
             let Some(Expression::Compare { constant: EdmValue::Double(read), .. }) = expression else {
                 panic!("{literal}: {expression:?}");
             };
@@ -159,8 +160,9 @@ fn the_deepest_filters_are_read_evaluated_and_dropped() {
 
 #[test]
 fn lists_of_their_own_kind_are_flat() {
-    let expression = parser::parse("((A eq 1 or B eq 2) or C eq 3) or (D eq 4 or E eq 5)").unwrap();
+    let expression =
+        parser::parse("((A eq 1 or B eq 2) or C eq 3) or (D eq 4 or E eq 5)", Grammar::Protocol).unwrap();
     assert!(matches!(expression, Some(Expression::Or(terms)) if terms.len() == 5));
-    let expression = parser::parse("not not (A and (B and C))").unwrap();
+    let expression = parser::parse("not not (A and (B and C))", Grammar::Protocol).unwrap();
     assert!(matches!(expression, Some(Expression::And(terms)) if terms.len() == 3));
 }

@@ -40,7 +40,7 @@ impl EntityPage {
         self.entities.len() == 0
     }
 
-    /// The entities in key order, projected: own properties that were not selected are left out.
+    /// The entities in the order of the query, projected: own properties that were not selected are left out.
     pub fn entities(&self) -> impl ExactSizeIterator<Item = EntityRef<'_>> {
         self.entities.entries.iter().map(|entry| self.entities.entity(entry))
     }

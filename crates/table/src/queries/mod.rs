@@ -1,5 +1,6 @@
 //! Queries: what a client can request, the scans that fill a page, when a page ends, and the page itself.
 
+pub(crate) mod entity_count;
 pub(crate) mod entity_page;
 pub(crate) mod entity_query;
 pub(crate) mod entity_scan;

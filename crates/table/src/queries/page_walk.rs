@@ -6,15 +6,26 @@
 use crate::queries::page_budget::PageBudget;
 use base::codec::DecodeError;
 use bytes::Bytes;
-use partition::{ObjectTable, PartitionError, Partitions, Scan, ScanEnd, Span};
+use partition::{ObjectTable, PartitionError, Partitions, Scan, ScanEnd, SnapshotId, Span};
+
+/// Which rows a query reads, and in which order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// As they were when this snapshot of the table was pinned; `None`: as they are.
+    pub snapshot: Option<SnapshotId>,
+    /// From the last key to the first. Where a page starts is then the last row that it may have.
+    pub is_reverse: bool,
+}
 
 /// A source of rows: the partition layer, or rows in memory in tests.
 pub(crate) trait RowSource {
-    /// Scans the rows of ordered spans until the scan stops; those of one partition name are of one snapshot.
+    /// Scans the rows of ordered spans until the scan stops; those of one partition name are of one snapshot,
+    /// or all are of the pinned one. In reverse it begins with the last row of the last span.
     fn scan_spans<S: Scan>(
         &self,
         table: ObjectTable,
         spans: Vec<Span>,
+        reading: Reading,
         scan: S,
     ) -> impl Future<Output = Result<(S, ScanEnd), PartitionError>> + Send;
 }
@@ -24,9 +35,14 @@ impl RowSource for Partitions {
         &self,
         table: ObjectTable,
         spans: Vec<Span>,
+        Reading { snapshot, is_reverse }: Reading,
         scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
-        Partitions::scan_spans(self, table, spans, scan).await
+        match snapshot {
+            _ if is_reverse => self.scan_backward(table, spans, snapshot, scan).await,
+            Some(snapshot) => self.scan_pinned(snapshot, table, spans, scan).await,
+            None => Partitions::scan_spans(self, table, spans, scan).await,
+        }
     }
 }
 
@@ -44,9 +60,10 @@ pub(crate) async fn walk<R: RowSource, S: PageScan>(
     rows: &R,
     table: ObjectTable,
     spans: Vec<Span>,
+    reading: Reading,
     scan: S,
 ) -> Result<(S, Option<Bytes>), PartitionError> {
-    let (scan, end) = rows.scan_spans(table, spans, scan).await?;
+    let (scan, end) = rows.scan_spans(table, spans, reading, scan).await?;
     if let Some(damage) = scan.damage() {
         return Err(PartitionError::Storage(format!("stored row: {damage}")));
     }

@@ -5,6 +5,7 @@ use crate::edm::EdmValue;
 use crate::entities::entity::Properties;
 use crate::entities::entity_group::EntityVerb;
 use crate::filter::Filter;
+use crate::queries::page_walk::Reading;
 use base::memory_disk::MemoryDisk;
 use base::{BoxFuture, Ticks};
 use parking_lot::Mutex;
@@ -40,7 +41,14 @@ fn insert(row_key: &str, number: i32) -> EntityOperation {
 
 async fn row_keys(service: &TableService, table: &str, filter: &str) -> Vec<String> {
     let filter = Some(Filter::parse(filter).unwrap());
-    let query = EntityQuery { filter, select: None, top: 1000, start: None, examined_rows_max: None };
+    let query = EntityQuery {
+        filter,
+        select: None,
+        top: 1000,
+        start: None,
+        examined_rows_max: None,
+        reading: Reading::default(),
+    };
     let page = service.query(ACCOUNT, table, &query).await.unwrap();
     assert_eq!(page.next, None);
     page.entities().map(|entity| entity.row_key().to_owned()).collect()
@@ -145,7 +153,14 @@ async fn a_cached_table_is_read_again_once_its_range_changes() {
 #[tokio::test]
 async fn bad_table_names_are_refused_by_every_method() {
     let service = open().await;
-    let query = EntityQuery { filter: None, select: None, top: 1, start: None, examined_rows_max: None };
+    let query = EntityQuery {
+        filter: None,
+        select: None,
+        top: 1,
+        start: None,
+        examined_rows_max: None,
+        reading: Reading::default(),
+    };
     let results = [
         service.create_table(ACCOUNT, "1a-").await,
         service.delete_table(ACCOUNT, "1a-").await,
@@ -301,6 +316,7 @@ async fn a_page_of_several_spans_shows_a_group_whole_or_not_at_all() {
             top: 1000,
             start: None,
             examined_rows_max: None,
+            reading: Reading::default(),
         };
         let numbers = |page: &EntityPage| {
             let first_and_last = [page.entities().next(), page.entities().last()];
@@ -351,7 +367,14 @@ async fn a_page_ends_in_time_among_deleted_entities() {
     // Each reading of this clock is later than the last by more than a page may take.
     let reader =
         TableService::new(partitions, crate::memory_rows::StepClock::shared(Duration::from_secs(10)));
-    let mut query = EntityQuery { filter: None, select: None, top: 10, start: None, examined_rows_max: None };
+    let mut query = EntityQuery {
+        filter: None,
+        select: None,
+        top: 10,
+        start: None,
+        examined_rows_max: None,
+        reading: Reading::default(),
+    };
     let mut pages = Vec::new();
     loop {
         let page = reader.query(ACCOUNT, "People", &query).await.unwrap();
@@ -367,7 +390,14 @@ async fn a_page_ends_in_time_among_deleted_entities() {
 
     // A full page examines only a few more rows.
     service.execute(ACCOUNT, "People", insert("0", 1)).await.unwrap();
-    let query = EntityQuery { filter: None, select: None, top: 1, start: None, examined_rows_max: None };
+    let query = EntityQuery {
+        filter: None,
+        select: None,
+        top: 1,
+        start: None,
+        examined_rows_max: None,
+        reading: Reading::default(),
+    };
     let page = service.query(ACCOUNT, "People", &query).await.unwrap();
     let next = page.next.clone().unwrap().row_key.unwrap();
     assert!(page.len() == 1 && next != "z" && *next > *"00200", "{next}");

@@ -105,6 +105,7 @@ pub fn copy<'a, 'e: 'a>(
             url: from.place.url(),
             filter: from.filter.clone(),
             select: Vec::new(),
+            snapshot: None,
             is_parallel: true,
         };
         let clock = environment.surroundings.clock.clone();

@@ -48,8 +48,8 @@ impl Selection {
         let early = |error| (error, 0);
         self.place.checked(self.filter.as_deref(), 1, environment).await.map_err(early)?;
         let select = selected.iter().map(|name| (*name).to_owned()).collect();
-        let request =
-            ScanRequest { url: self.place.url(), filter: self.filter.clone(), select, is_parallel: true };
+        let (url, filter) = (self.place.url(), self.filter.clone());
+        let request = ScanRequest { url, filter, select, snapshot: None, is_parallel: true };
         let book = Book { ledger: Ledger::new(self.range()), output: None };
         let clock = environment.surroundings.clock.clone();
         let scan = Arc::new(Scan::new(book, request, clock, environment.stop.clone()));

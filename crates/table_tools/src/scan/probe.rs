@@ -145,7 +145,7 @@ async fn halve(
 /// The first key of a range.
 async fn first_key(table: &mut TableAccess, range: &KeyRange) -> Result<Option<Key>, ToolError> {
     let select = vec!["PartitionKey".to_owned(), "RowKey".to_owned()];
-    let mut query = Query { filter: range.filter(), select, page_size_max: Some(1), from: None };
+    let mut query = Query { filter: range.filter(), select, page_size_max: Some(1), ..Query::all() };
     let mut body = Vec::new();
     for _ in 0..EMPTY_PAGES_MAX {
         query.from = table.page(&query, &mut body).await?;

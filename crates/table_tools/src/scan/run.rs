@@ -53,7 +53,7 @@ pub(crate) async fn run<S: Sink>(
     let (sender, mut ended) = mpsc::channel(workers.max(1));
     for mut sink in sinks {
         let (scan, sender) = (scan.clone(), sender.clone());
-        let mut table = TableAccess::of(table);
+        let mut table = TableAccess::of(table).reading(scan.request.snapshot.clone());
         let worker = async move {
             let result = work(&scan, &mut table, &mut sink).await;
             if result.is_err() {

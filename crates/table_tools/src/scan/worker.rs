@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use storage_client::{Continuation, Query};
+use storage_client::{Continuation, Query, SnapshotToken};
 use tokio::sync::{Mutex, Notify};
 
 /// How long a worker without work waits until it looks again.
@@ -37,6 +37,8 @@ pub(crate) struct ScanRequest {
     pub(crate) url: String,
     pub(crate) filter: Option<String>,
     pub(crate) select: Vec<String>,
+    /// Of this snapshot; what there is without one.
+    pub(crate) snapshot: Option<SnapshotToken>,
     /// Ranges are divided, so that several workers have some.
     pub(crate) is_parallel: bool,
 }
@@ -132,6 +134,7 @@ async fn read(
         select: scan.request.select.clone(),
         page_size_max: None,
         from: range.cursor.as_ref().map(Continuation::from),
+        ..Query::all()
     };
     let mut order = Order::behind(range.last.clone());
     loop {

@@ -317,7 +317,7 @@ impl BlobDataCollector {
         let keys = &self.core.range;
         let mut alive = AliveRows::new(dead, keys.clone(), scan);
         while let Some(part) = alive.next_part().await? {
-            scan_snapshot(keys, snapshot, &[Span::Range(part)], &mut alive).await?;
+            scan_snapshot(keys, (&snapshot.0, snapshot.1), &[Span::Range(part)], &mut alive).await?;
         }
         Ok(alive.into_scan())
     }

@@ -175,6 +175,7 @@ impl CommitPipeline {
                 self.core.log.visible.store(last.0, Ordering::Release);
             }
         };
+        let _shown = self.core.shared.life.shown.read();
         match &self.data {
             Some(data) => data.show(group.grown_bytes, show),
             None => show(),

@@ -7,7 +7,7 @@ use crate::queries::query_class::QueryClass;
 use partition::{KeyRange, RowKey, Span};
 use proptest::prelude::*;
 
-fn holds(span: &Span, key: &[u8]) -> bool {
+pub(super) fn holds(span: &Span, key: &[u8]) -> bool {
     match span {
         Span::Point(point) => point.as_bytes().as_ref() == key,
         Span::Range(range) => range.contains(key),
@@ -15,7 +15,7 @@ fn holds(span: &Span, key: &[u8]) -> bool {
 }
 
 /// Spans must be walked in key order and show no row twice.
-fn assert_disjoint(spans: &[Span]) {
+pub(super) fn assert_disjoint(spans: &[Span]) {
     let mut end_before: Option<Vec<u8>> = Some(Vec::new());
     for span in spans {
         let (start, end) = match span {

@@ -173,7 +173,21 @@ fn any_leaf() -> impl Strategy<Value = Expression> {
 }
 
 pub(super) fn any_expression() -> impl Strategy<Value = Expression> {
-    any_leaf().prop_recursive(5, 24, 4, |inner| {
+    any_expression_over(any_leaf())
+}
+
+/// Of the extended grammar.
+pub(super) fn any_extended_expression() -> impl Strategy<Value = Expression> {
+    let names = prop::sample::select(&["PartitionKey", "RowKey", "PartitionKey", "RowKey", "A", "B"][..]);
+    let starts_with = (names, any_text())
+        .prop_map(|(property, prefix)| Expression::StartsWith { property: property.to_owned(), prefix });
+    any_expression_over(prop_oneof![2 => any_leaf(), 3 => starts_with])
+}
+
+fn any_expression_over(
+    leaf: impl Strategy<Value = Expression> + 'static,
+) -> impl Strategy<Value = Expression> {
+    leaf.prop_recursive(5, 24, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 2..4).prop_map(Expression::And),
             prop::collection::vec(inner.clone(), 2..4).prop_map(Expression::Or),
@@ -199,6 +213,10 @@ pub(super) fn rename(expression: Expression, from: &str, to: &str) -> Expression
             property: if property == from { to.to_owned() } else { property },
             operator,
             constant,
+        },
+        Expression::StartsWith { property, prefix } => Expression::StartsWith {
+            property: if property == from { to.to_owned() } else { property },
+            prefix,
         },
         Expression::Constant(value) => Expression::Constant(value),
     }
@@ -233,6 +251,13 @@ pub(super) fn evaluate_properties(expression: &Expression, properties: &[(String
         Expression::Or(terms) => terms.iter().any(|term| evaluate_properties(term, properties)),
         Expression::Not(inner) => !evaluate_properties(inner, properties),
         Expression::Constant(value) => *value,
+        Expression::StartsWith { property, prefix } => {
+            let value = properties.iter().find(|(name, _)| name == property);
+            value.is_some_and(|(_, value)| match value {
+                EdmValue::String(text) => units(text).starts_with(&units(prefix)),
+                _ => false,
+            })
+        }
         Expression::Compare { property, operator, constant } => {
             let value = properties.iter().find(|(name, _)| name == property);
             value.is_some_and(|(_, value)| compare(value, *operator, constant))
@@ -240,8 +265,11 @@ pub(super) fn evaluate_properties(expression: &Expression, properties: &[(String
     }
 }
 
+fn units(text: &str) -> Vec<u16> {
+    text.encode_utf16().collect()
+}
+
 fn compare(value: &EdmValue, operator: Operator, constant: &EdmValue) -> bool {
-    let units = |text: &str| text.encode_utf16().collect::<Vec<_>>();
     let doubles = |a: f64, b: f64| (a.partial_cmp(&b), false);
     let (ordering, mismatch) = match (value, constant) {
         (EdmValue::String(a), EdmValue::String(b)) => (Some(units(a).cmp(&units(b))), false),
@@ -301,6 +329,11 @@ impl Printer {
             Expression::Constant(value) => value.to_string(),
             Expression::Compare { property, operator, constant } => {
                 self.comparison(property, *operator, constant)
+            }
+            Expression::StartsWith { property, prefix } => {
+                let prefix = self.literal(&EdmValue::String(prefix.clone()));
+                let blank = if self.choose() { " " } else { "" };
+                format!("startswith({property}{blank},{blank}{prefix}{blank})")
             }
         };
         if own_binding < binding || self.choose() { format!("({text})") } else { text }

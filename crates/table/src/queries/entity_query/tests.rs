@@ -33,7 +33,14 @@ fn insert(rows: &mut MemoryRows, table: u64, partition_key: &str, row_key: &str,
 
 fn query(filter: &str, top: usize) -> EntityQuery {
     let filter = Filter::parse(filter).unwrap();
-    EntityQuery { filter: Some(filter), select: None, top, start: None, examined_rows_max: None }
+    EntityQuery {
+        filter: Some(filter),
+        select: None,
+        top,
+        start: None,
+        examined_rows_max: None,
+        reading: Reading::default(),
+    }
 }
 
 fn page(rows: &MemoryRows, query: &EntityQuery) -> EntityPage {
@@ -96,6 +103,60 @@ fn points_are_found_without_a_scan() {
     assert_eq!((keys(&first).len(), first.next.clone()), (2, token("00007")));
     let rest = page(&rows, &EntityQuery { start: first.next, ..query(list, 2) });
     assert_eq!((keys(&rest), rest.next), (vec![("p".to_owned(), "00007".to_owned())], None));
+}
+
+fn counted(rows: &MemoryRows, query: &EntityQuery, step: Duration) -> EntityCount {
+    run(count_entity_page(rows, &StepClock::shared(step), ACCOUNT, TABLE, query)).unwrap()
+}
+
+/// As the protocol documents it, with all texts here being ASCII.
+fn documented_size(partition_key: &str, row_key: &str, text: usize) -> u64 {
+    let number = 8 + 2 * "Number".len() + 4;
+    let text = 8 + 2 * "Text".len() + 4 + 2 * text;
+    (4 + 2 * (partition_key.len() + row_key.len()) + number + text) as u64
+}
+
+#[test]
+fn a_count_is_of_rows_and_bytes_that_match() {
+    let mut rows = numbered(1500);
+    insert(&mut rows, TABLE, "q", "long", 7, 30_000);
+    insert(&mut rows, TABLE + 1, "p", "another table", 7, 0);
+    let small = documented_size("p", "00000", 0);
+    for (filter, entities, size_bytes, class) in [
+        ("", 1501, 1500 * small + documented_size("q", "long", 30_000), QueryClass::TableScan),
+        ("PartitionKey eq 'p'", 1500, 1500 * small, QueryClass::RowRange),
+        ("PartitionKey eq 'p' and RowKey ge '01000'", 500, 500 * small, QueryClass::RowRange),
+        ("Number eq 7", 2, small + documented_size("q", "long", 30_000), QueryClass::TableScan),
+        ("PartitionKey eq 'z'", 0, 0, QueryClass::RowRange),
+    ] {
+        // A page of entities would end at the first.
+        let found = counted(&rows, &query(filter, 1), Duration::ZERO);
+        assert_eq!(
+            (found.entities, found.size_bytes, found.class),
+            (entities, size_bytes, class),
+            "{filter}"
+        );
+        assert_eq!(found.next, None, "{filter}");
+    }
+}
+
+#[test]
+fn a_count_of_many_rows_goes_on_page_by_page() {
+    let rows = numbered(1000);
+    for (examined, step) in [(Some(64), Duration::ZERO), (None, Duration::from_secs(2))] {
+        let mut query = EntityQuery { examined_rows_max: examined, ..query("Number ge 10", 1000) };
+        let (mut entities, mut pages) = (0, 0);
+        loop {
+            let page = counted(&rows, &query, step);
+            (entities, pages) = (entities + page.entities, pages + 1);
+            assert!(page.rows_read < 300, "{page:?}");
+            query.start = page.next;
+            if query.start.is_none() {
+                break;
+            }
+        }
+        assert!(entities == 990 && pages > 3, "{entities} entities on {pages} pages");
+    }
 }
 
 #[test]
@@ -215,6 +276,31 @@ fn a_token_without_a_row_key_is_the_start_of_its_partition() {
     assert_eq!(page(&rows, &EntityQuery { start, ..query("", 10) }).len(), 3);
 }
 
+#[test]
+fn a_page_in_reverse_begins_at_the_last_row_and_its_token_is_the_next_one_down() {
+    let rows = numbered(10);
+    let reverse = |filter: &str, top: usize, start: Option<EntityToken>| {
+        let reading = Reading { is_reverse: true, ..Reading::default() };
+        let found = page(&rows, &EntityQuery { reading, start, ..query(filter, top) });
+        (keys(&found).into_iter().map(|(_, row)| row).collect::<Vec<_>>(), found.next)
+    };
+    let texts = |rows: &[&str]| rows.iter().map(|row| (*row).to_owned()).collect::<Vec<_>>();
+    assert_eq!(reverse("", 2, None), (texts(&["00009", "00008"]), token("00007")));
+    assert_eq!(
+        reverse("", 8, token("00007")),
+        (texts(&["00007", "00006", "00005", "00004", "00003", "00002", "00001", "00000"]), None)
+    );
+    assert_eq!(reverse("Number lt 3 or Number eq 8", 2, None), (texts(&["00008", "00002"]), token("00001")));
+    assert_eq!(reverse("RowKey lt '00003'", 1, None), (texts(&["00002"]), token("00001")));
+    assert_eq!(reverse("RowKey lt '00003'", 9, token("00001")), (texts(&["00001", "00000"]), None));
+    // A row that is not there any more.
+    assert_eq!(reverse("", 1, token("000065")).0, texts(&["00006"]));
+    let partition = Some(EntityToken { partition_key: "p".to_owned(), row_key: None });
+    assert_eq!(reverse("", 1, partition).0, texts(&["00009"]));
+    let before = Some(EntityToken { partition_key: "o".to_owned(), row_key: None });
+    assert_eq!(reverse("", 1, before), (Vec::new(), None));
+}
+
 const TEXTS: &[&str] = &["", "a", "ab", "b", "\u{e000}", "\u{1f600}"];
 
 proptest! {
@@ -233,6 +319,7 @@ proptest! {
         ][..]),
         top in 1usize..6,
         step_ms in prop::sample::select(&[0u64, 2_000, 10_000][..]),
+        is_reverse: bool,
     ) {
         let mut rows = MemoryRows::default();
         for ((partition_key, row_key), number) in &entities {
@@ -259,7 +346,11 @@ proptest! {
         }
         prop_assert_eq!(whole.len(), entities.len());
 
-        let mut query = query(filter, top);
+        if is_reverse {
+            expected.reverse();
+        }
+        let reading = Reading { is_reverse, ..Reading::default() };
+        let mut query = EntityQuery { reading, ..query(filter, top) };
         let mut found = Vec::new();
         for pages in 0.. {
             prop_assert!(pages <= entities.len() + 1, "the tokens lead nowhere");

@@ -19,7 +19,7 @@ const PROGRAM: &str = "crates/larimar/src/";
 /// How the table of error codes begins.
 const TABLE: &str = "\nerror_codes! {";
 /// The number of each status that the table names as a constant.
-const STATUSES: [(&str, &str); 16] = [
+const STATUSES: [(&str, &str); 17] = [
     ("NOT_MODIFIED", "304"),
     ("BAD_REQUEST", "400"),
     ("UNAUTHORIZED", "401"),
@@ -28,6 +28,7 @@ const STATUSES: [(&str, &str); 16] = [
     ("METHOD_NOT_ALLOWED", "405"),
     ("NOT_ACCEPTABLE", "406"),
     ("CONFLICT", "409"),
+    ("GONE", "410"),
     ("LENGTH_REQUIRED", "411"),
     ("PRECONDITION_FAILED", "412"),
     ("PAYLOAD_TOO_LARGE", "413"),
