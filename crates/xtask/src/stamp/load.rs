@@ -143,7 +143,7 @@ impl Load {
         let (blobs, standing) = (&self.blobs, &self.standing);
         let outcomes: Vec<Outcome<()>> = std::thread::scope(|scope| {
             let shared = &shared;
-            for number in 0..UPLOADER_COUNT {
+            for _ in 0..UPLOADER_COUNT {
                 let mut router = Router::new(Service::Blob, &addresses.blobs, 0);
                 scope.spawn(move || blobs.load(&mut router, shared));
             }
