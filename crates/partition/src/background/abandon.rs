@@ -2,8 +2,8 @@
 //! when whoever waits for it does not wait any longer, as a stamp's process does when a store does not
 //! answer.
 //!
-//! What always holds: each range is kept by its group commit, and keeps the block cache, its memory tables and
-//! the writers' threads; so none is left that takes operations.
+//! What always holds: each range is kept by its group commit, and keeps the block cache, its memory tables
+//! and the writers' threads; so none is left that takes operations.
 
 use super::maintenance::Maintenance;
 use std::sync::Arc;

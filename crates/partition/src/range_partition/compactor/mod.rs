@@ -107,7 +107,7 @@ impl Interlude for NewerFirst<'_> {
                 let ends = ends_of(&newer);
                 match self.compactor.compact_run(newer, First::Interlude(&first), u64::MAX).await {
                     Ok(()) => self.compactions.fetch_add(1, Ordering::Relaxed),
-                    // What does not read holds up those that do: it has its turn after them, and says so then.
+                    // What does not read holds up none of those that do: it has its turn after them.
                     Err(Unwritten::Failed(PartitionError::Storage(_))) => {
                         self.compactor.note_failed(ends);
                         return Ok(());
