@@ -59,6 +59,8 @@ pub(super) struct Request {
     /// Without a signature.
     pub(super) query: String,
     content_type: String,
+    /// None if it is empty.
+    pub(super) if_match: String,
     pub(super) body: Vec<u8>,
     id: String,
 }
@@ -247,8 +249,9 @@ impl TableConnection {
     pub(super) fn begin(&mut self, content_type: &str) {
         // Its body is written over.
         self.group.count = 0;
-        let Request { path, query, content_type: own, body, .. } = &mut self.request;
+        let Request { path, query, content_type: own, if_match, body, .. } = &mut self.request;
         path.clear();
+        if_match.clear();
         query.clear();
         body.clear();
         body.shrink_to(KEPT_SIZE_BYTES_MAX);
@@ -290,7 +293,7 @@ impl TableConnection {
 
     /// The bytes of an attempt, with its date and signature.
     fn write(&mut self, call: &Call) {
-        let Request { path, query, content_type, body, id } = &self.request;
+        let Request { path, query, content_type, if_match, body, id } = &self.request;
         let date = self.date.at(self.client.surroundings.clock.now().since_unix().as_secs());
         let out = &mut self.bytes;
         out.clear();
@@ -307,6 +310,9 @@ impl TableConnection {
             (query, sas) => put(&[b"?", query.as_bytes(), b"&", sas.as_bytes()]),
         }
         put(&[b" HTTP/1.1\r\n", &self.fixed, call.headers.as_bytes()]);
+        if !if_match.is_empty() {
+            put(&[b"if-match: ", if_match.as_bytes(), b"\r\n"]);
+        }
         put(&[b"x-ms-client-request-id: ", id.as_bytes(), b"\r\nx-ms-date: ", date, b"\r\n"]);
         if let Credentials::Key(key) = &self.client.credentials {
             let account = self.client.account.as_bytes();
