@@ -143,7 +143,7 @@ async fn run(configuration: Configuration, reload: Reload) -> Result<(), ServeEr
     partitions.close().await;
     tracing::info!(statistics = ?partitions.statistics(), "ranges are closed");
     streams.close().await;
-    close_logs(&logs, spans.as_deref(), &env).await;
+    close_logs(logs, spans.as_deref(), &env).await;
     tracing::info!("stopped");
     Ok(())
 }
@@ -204,7 +204,7 @@ async fn serve_stamp(
     };
     service_manager::note_stopping();
     readiness.note_closing();
-    close_logs(&logs, spans.as_deref(), env).await;
+    close_logs(logs, spans.as_deref(), env).await;
     tracing::info!("stopped");
     ended
 }
@@ -266,7 +266,7 @@ fn start_logs(
 }
 
 /// Writes and sends what the logs still hold.
-async fn close_logs(logs: &AccessLogs, spans: Option<&SpanRecorder>, env: &Environment) {
+async fn close_logs(logs: AccessLogs, spans: Option<&SpanRecorder>, env: &Environment) {
     logs.close();
     if let Some(spans) = spans {
         spans.close(&*env.clock).await;
