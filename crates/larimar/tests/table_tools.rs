@@ -371,7 +371,7 @@ fn bad_input_is_one_line_and_exit_code_2() {
             "query entities /Tab() failed: 400 InvalidInput",
         ),
         (&["export", "Tab", "few.jsonl"], "few.jsonl is there already; give --overwrite, or another name"),
-        (&["export", "Tab", "no/x.jsonl"], "no/x.jsonl.partial: No such file"),
+        (&["export", "Tab", "no/x.jsonl"], "no/x.jsonl.state.lock: No such file"),
         (&["export", "Tab", "x.txt"], "x.txt: its name tells no format"),
         (&["export", "Tab", "x.jsonl", "--connections", "0"], "--connections: give a number from 1 to 1000"),
         (&["export", "Tab", "x.jsonl", "--retry", "dotnt"], "--retry dotnt: there is no such policy"),

@@ -122,23 +122,28 @@ async fn raw_changes_and_pages_are_the_same_requests() {
     };
     let entity = Entity::from(&ROW);
     let json = entity.to_json();
-    let raw = KINDS.map(|kind| {
-        let entity = if kind == ChangeKind::Delete { &[][..] } else { &json };
-        RawChange { kind, partition_key: ROW.partition_key, row_key: "r", entity }
-    });
-    for text in ["UseDevelopmentStorage=true", SAS] {
+    let changes = |etag| {
+        KINDS.map(|kind| {
+            let entity = if kind == ChangeKind::Delete { &[][..] } else { &json };
+            RawChange { kind, partition_key: ROW.partition_key, row_key: "r", entity, etag }
+        })
+    };
+    const ETAG: &str = "W/\"datetime'1'\"";
+    for (text, etag) in [("UseDevelopmentStorage=true", ""), (SAS, ""), (SAS, ETAG)] {
+        let version = || if etag.is_empty() { IfMatch::Any } else { IfMatch::ETag(etag.to_owned()) };
+        let raw = changes(etag);
         let scripts = [(); 3].map(|()| Script::of(steps()));
         let table = account_with(&scripts[0], text, |_| {}).table("T");
         table.insert(&entity).await.expect("inserted");
         table.insert_or_replace(&entity).await.expect("replaced");
         table.insert_or_merge(&entity).await.expect("merged");
-        table.delete_entity(ROW.partition_key, "r", &IfMatch::Any).await.expect("deleted");
+        table.delete_entity(ROW.partition_key, "r", &version()).await.expect("deleted");
         let (partition_key, row_key) = (ROW.partition_key.to_owned(), "r".to_owned());
         let group = [
             GroupOperation::Insert(entity.clone()),
             GroupOperation::InsertOrReplace(entity.clone()),
             GroupOperation::InsertOrMerge(entity.clone()),
-            GroupOperation::Delete { partition_key, row_key, if_match: IfMatch::Any },
+            GroupOperation::Delete { partition_key, row_key, if_match: version() },
         ];
         table.submit(&group).await.expect("done");
         table.query_page(&query()).await.expect("a page");
@@ -164,7 +169,7 @@ async fn raw_changes_and_pages_are_the_same_requests() {
         }
     }
     let script = Script::of([]);
-    let many = vec![raw[0]; 101];
+    let many = vec![changes("")[0]; 101];
     let error = account(&script).table("T").submit_changes(&many).await.expect_err("too many");
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert_eq!(

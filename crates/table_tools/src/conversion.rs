@@ -35,10 +35,19 @@ struct Found {
     size_bytes: u64,
 }
 
+/// Where the file that is made of lines is: of lines themselves it is theirs.
+pub(crate) fn made_path(lines: &str, format: Format) -> String {
+    match format {
+        Format::JsonLines => lines.to_owned(),
+        Format::Csv => format!("{lines}.csv"),
+        Format::Parquet => format!("{lines}.parquet"),
+    }
+}
+
 impl Conversion<'_> {
     /// Writes CSV; its path.
     pub(crate) async fn write_csv(&mut self) -> Result<String, ToolError> {
-        let path = format!("{}.csv", self.lines);
+        let path = made_path(self.lines, Format::Csv);
         let columns = self.find().await?.columns;
         let (mut output, mut out) = (Output::create(self.disk, &path).await?, Vec::new());
         put_head(&mut out, &columns);
@@ -46,7 +55,8 @@ impl Conversion<'_> {
         while let Some(window) = lines.next_window().await? {
             for line in &window.lines {
                 let row = row_of(&window.text[line.at.clone()], self.lines, line.number)?;
-                put_record(&mut out, &row, &columns);
+                let failed = |what| ToolError::Line { path: self.lines.to_owned(), line: line.number, what };
+                put_record(&mut out, &row, &columns).map_err(failed)?;
             }
             output.append(std::mem::take(&mut out)).await?;
             (self.watch)(WRITING, window.lines.last().map_or(0, |line| line.number))?;
@@ -59,7 +69,7 @@ impl Conversion<'_> {
     /// Writes Parquet; its path.
     #[cfg(feature = "parquet")]
     pub(crate) async fn write_parquet(&mut self) -> Result<String, ToolError> {
-        let path = format!("{}.parquet", self.lines);
+        let path = made_path(self.lines, Format::Parquet);
         let Found { columns, rows, size_bytes } = self.find().await?;
         let shape = Shape { columns: &columns, rows, size_bytes };
         let mut output = ParquetOutput::create(self.disk, &path, &shape).await?;

@@ -1,6 +1,7 @@
 //! What a tool touches outside itself, handed in; how it is stopped, and how it shows its progress.
 
-use base::Disk;
+use crate::error::ToolError;
+use base::{Disk, FileLock};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +14,29 @@ pub struct ToolEnvironment<'a> {
     pub surroundings: Surroundings,
     /// Where the files are.
     pub disk: Arc<dyn Disk>,
+    /// The locks of these files.
+    pub locks: Arc<dyn Locks>,
     /// Ends the work early.
     pub stop: Stop,
     /// Learns about every second how far the work is.
     pub watcher: &'a mut (dyn FnMut(&Progress) + Send),
+}
+
+/// Locks between processes, by the paths of files.
+pub trait Locks: Send + Sync + 'static {
+    /// The lock of a file that stays.
+    fn of_file(&self, path: &str) -> Box<dyn FileLock>;
+    /// The lock whose file is only there for it, and is removed by its holder.
+    fn passing(&self, path: &str) -> Box<dyn FileLock>;
+}
+
+/// Holds a lock until it is dropped.
+pub(crate) type Held = Box<dyn Send + Sync>;
+
+/// Takes the lock at `path`, which guards the file `what`.
+pub(crate) fn hold(lock: &dyn FileLock, path: &str, what: &str) -> Result<Held, ToolError> {
+    let held = lock.try_lock().map_err(|error| ToolError::file(path, error))?;
+    held.ok_or_else(|| ToolError::Refused(format!("{what} is being written by another process")))
 }
 
 /// Ends the work of tools before its time. Cheap to clone.

@@ -14,7 +14,7 @@
 //! accounts for, so that a run that goes on has nothing twice and nothing missing; memory is a page for each
 //! worker.
 
-use crate::conversion::Conversion;
+use crate::conversion::{Conversion, made_path};
 use crate::environment::{Progress, Rate, Rest, ToolEnvironment};
 use crate::error::ToolError;
 use crate::files::folder_of;
@@ -68,6 +68,8 @@ pub struct Exported {
     pub entities: u64,
     /// Bytes of the file.
     pub size_bytes: u64,
+    /// It was all there: an earlier run was ended just before it had said so.
+    pub was_finished: bool,
 }
 
 /// What is kept of an export.
@@ -81,6 +83,9 @@ struct ExportState {
     size_bytes: u64,
     /// All is in the partial file.
     is_read: bool,
+    /// Bytes of the finished file, just before it gets its name.
+    #[serde(default)]
+    made_bytes: Option<u64>,
 }
 
 struct Files {
@@ -88,6 +93,7 @@ struct Files {
     file: String,
     partial: String,
     state: StateFile,
+    format: Format,
 }
 
 /// Exports a table, or goes on with an export that was stopped.
@@ -98,24 +104,25 @@ pub fn export<'a, 'e: 'a>(
     Box::pin(async move {
         plan.format.check()?;
         let files = plan.files(environment.disk.clone());
+        let _held = files.state.hold(&files.file, &*environment.locks)?;
         if plan.restarts {
             files.state.remove().await?;
         }
         let kept: Option<ExportState> = files.state.read().await?;
+        if let Some(exported) = files.finished(kept.as_ref()).await? {
+            return Ok(exported);
+        }
+        let has_partial = files.size_of(&files.partial).await?.is_some();
         let (ledger, output, snapshot) = match kept {
-            Some(kept) if kept.is_read => return files.finish(plan, kept.ledger.rows, environment).await,
+            Some(kept) if kept.is_read && has_partial => return files.finish(plan, kept, environment).await,
+            // What it speaks of is gone, or was taken for other work.
+            Some(kept) if kept.is_read => files.begin(plan, environment).await?,
             Some(kept) => {
+                files.refuse_existing(plan).await?;
                 let output = Output::resume(&*files.disk, &files.partial, kept.size_bytes).await?;
                 (kept.ledger, output, kept.snapshot.as_deref().and_then(SnapshotToken::parse))
             }
-            None => {
-                files.refuse_existing(plan).await?;
-                // Nothing is made for a table that is not there.
-                plan.place.checked(plan.filter.as_deref(), 1, environment).await?;
-                let snapshot = plan.pin(environment).await?;
-                let output = Output::create(&*files.disk, &files.partial).await?;
-                (Ledger::new(KeyRange::all()), output, snapshot)
-            }
+            None => files.begin(plan, environment).await?,
         };
         let (select, is_parallel) = (plan.selected(), !plan.is_ordered);
         let (url, filter) = (plan.place.url(), plan.filter.clone());
@@ -133,22 +140,24 @@ pub fn export<'a, 'e: 'a>(
         let (rows, output) = (book.ledger.rows, book.output.as_ref());
         if let Err(error) = ran {
             if let Some(output) = output {
-                output.cut().await?;
+                // The first error is what is to be known. A run that goes on cuts, too.
+                let _ = output.cut().await;
             }
             let kept =
                 format!("{} has {rows} whole entities; the same command goes on with them", files.partial);
             return Err(error.keeping(kept));
         }
+        let (ledger, size_bytes) = (book.ledger.clone(), output.map_or(0, Output::size_bytes));
+        let kept = ExportState { ledger, snapshot: None, size_bytes, is_read: true, made_bytes: None };
         if let Some(output) = output {
             output.sync().await?;
-            let (ledger, size_bytes) = (book.ledger.clone(), output.size_bytes());
-            files.state.write(&ExportState { ledger, snapshot: None, size_bytes, is_read: true }).await?;
+            files.state.write(&kept).await?;
         }
         if let Some(snapshot) = &snapshot {
             // Else the service ends it later.
             let _ = table.end_snapshot(snapshot).await;
         }
-        files.finish(plan, rows, environment).await
+        files.finish(plan, kept, environment).await
     })
 }
 
@@ -167,7 +176,8 @@ impl ExportPlan {
             if self.is_ordered { ", ordered" } else { "" },
         ) + if self.is_snapshot { ", snapshot" } else { "" };
         let state = StateFile::new(disk.clone(), format!("{}.state", self.file), work);
-        Files { disk, file: self.file.clone(), partial: format!("{}.partial", self.file), state }
+        let (partial, format) = (format!("{}.partial", self.file), self.format);
+        Files { disk, file: self.file.clone(), partial, state, format }
     }
 
     /// Pins the snapshot that is read, if one is wanted.
@@ -202,36 +212,94 @@ impl Files {
         Ok(())
     }
 
+    /// Bytes of a file; none if it is not there.
+    async fn size_of(&self, path: &str) -> Result<Option<u64>, ToolError> {
+        let failed = |error| ToolError::file(path, error);
+        if !self.disk.exists(path).await.map_err(failed)? {
+            return Ok(None);
+        }
+        let file = self.disk.open(path, base::OpenMode::Read).await.map_err(failed)?;
+        file.size().await.map(Some).map_err(failed)
+    }
+
+    /// What an earlier run has made: the file has its name already, and the size that the state says.
+    async fn finished(&self, kept: Option<&ExportState>) -> Result<Option<Exported>, ToolError> {
+        let Some((kept, size_bytes)) = kept.and_then(|kept| Some((kept, kept.made_bytes?))) else {
+            return Ok(None);
+        };
+        let is_renamed = match self.size_of(&made_path(&self.partial, self.format)).await? {
+            Some(_) => false,
+            None => self.size_of(&self.file).await? == Some(size_bytes),
+        };
+        if !is_renamed {
+            return Ok(None);
+        }
+        self.clean_up().await?;
+        Ok(Some(Exported { entities: kept.ledger.rows, size_bytes, was_finished: true }))
+    }
+
+    /// A new partial file.
+    async fn begin(
+        &self,
+        plan: &ExportPlan,
+        environment: &ToolEnvironment<'_>,
+    ) -> Result<(Ledger, Output, Option<SnapshotToken>), ToolError> {
+        self.refuse_existing(plan).await?;
+        // Nothing is made for a table that is not there.
+        plan.place.checked(plan.filter.as_deref(), 1, environment).await?;
+        let snapshot = plan.pin(environment).await?;
+        let output = Output::create(&*self.disk, &self.partial).await?;
+        Ok((Ledger::new(KeyRange::all()), output, snapshot))
+    }
+
     /// Makes the file of the partial one, which is whole.
     async fn finish(
         &self,
         plan: &ExportPlan,
-        entities: u64,
+        mut kept: ExportState,
         environment: &mut ToolEnvironment<'_>,
     ) -> Result<Exported, ToolError> {
+        let entities = kept.ledger.rows;
+        let made = self.make(plan, &mut kept, environment).await;
+        let size_bytes = made.map_err(|error| {
+            let kept = format!("{} has all {entities} entities; the same command goes on", self.partial);
+            error.keeping(kept)
+        })?;
+        self.clean_up().await?;
+        Ok(Exported { entities, size_bytes, was_finished: false })
+    }
+
+    /// Makes it and gives it its name; its size.
+    async fn make(
+        &self,
+        plan: &ExportPlan,
+        kept: &mut ExportState,
+        environment: &mut ToolEnvironment<'_>,
+    ) -> Result<u64, ToolError> {
         let failed = |error| ToolError::file(&self.file, error);
-        let is_there = self.disk.exists(&self.partial).await.map_err(failed)?;
-        // Else it was renamed just before the end of an earlier run.
-        if is_there {
-            let made = self.convert(plan.format, entities, environment).await.map_err(|error| {
-                let kept = format!("{} has all {entities} entities; the same command goes on", self.partial);
-                error.keeping(kept)
-            })?;
-            self.disk.rename(&made, &self.file).await.map_err(failed)?;
-            self.disk.sync_folder(folder_of(&self.file)).await.map_err(failed)?;
-            if made != self.partial {
-                self.disk.remove(&self.partial).await.map_err(failed)?;
-            }
+        // It may have appeared since the beginning; before the work, and behind it.
+        self.refuse_existing(plan).await?;
+        let made = self.convert(kept.ledger.rows, environment).await?;
+        let size_bytes = self.size_of(&made).await?.unwrap_or(0);
+        kept.made_bytes = Some(size_bytes);
+        self.state.write(kept).await?;
+        self.refuse_existing(plan).await?;
+        self.disk.rename(&made, &self.file).await.map_err(failed)?;
+        self.disk.sync_folder(folder_of(&self.file)).await.map_err(failed)?;
+        Ok(size_bytes)
+    }
+
+    /// Removes what was there for the file to be made.
+    async fn clean_up(&self) -> Result<(), ToolError> {
+        if self.size_of(&self.partial).await?.is_some() {
+            self.disk.remove(&self.partial).await.map_err(|error| ToolError::file(&self.partial, error))?;
         }
-        self.state.remove().await?;
-        let file = self.disk.open(&self.file, base::OpenMode::Read).await.map_err(failed)?;
-        Ok(Exported { entities, size_bytes: file.size().await.map_err(failed)? })
+        self.state.remove().await
     }
 
     /// The path of the partial file in the format that is wanted.
     async fn convert(
         &self,
-        format: Format,
         entities: u64,
         environment: &mut ToolEnvironment<'_>,
     ) -> Result<String, ToolError> {
@@ -247,7 +315,7 @@ impl Files {
             if environment.stop.is_set() { Err(ToolError::Stopped) } else { Ok(()) }
         };
         let mut conversion = Conversion { disk: &*self.disk, lines: &self.partial, watch: &mut watch };
-        match format {
+        match self.format {
             Format::JsonLines => Ok(self.partial.clone()),
             Format::Csv => conversion.write_csv().await,
             Format::Parquet => conversion.write_parquet().await,
@@ -282,8 +350,8 @@ impl Keeper for StateKeeper {
         Box::pin(async move {
             let Some((file, size_bytes)) = kept.output else { return Ok(()) };
             file.sync_data().await.map_err(|error| ToolError::file(self.state.path(), error))?;
-            let snapshot = self.snapshot.clone();
-            self.state.write(&ExportState { ledger: kept.ledger, snapshot, size_bytes, is_read: false }).await
+            let (ledger, snapshot, made_bytes) = (kept.ledger, self.snapshot.clone(), None);
+            self.state.write(&ExportState { ledger, snapshot, size_bytes, is_read: false, made_bytes }).await
         })
     }
 }

@@ -25,6 +25,12 @@ impl TablePlace {
         format!("{}/{}", base.trim_end_matches('/'), self.table)
     }
 
+    /// Whether it is the same table under another spelling: names of tables have no case.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.table.eq_ignore_ascii_case(&other.table)
+            && self.address.has_same_endpoint(&other.address, Service::Table)
+    }
+
     pub(crate) fn client(&self, surroundings: &Surroundings, connections: usize) -> TableClient {
         let settings = Settings { connections_max: connections + SPARE_CONNECTIONS, ..self.settings.clone() };
         StorageAccount::new(self.address.clone(), settings, surroundings.clone()).table(&self.table)

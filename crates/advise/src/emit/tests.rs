@@ -8,6 +8,12 @@ use base::Ticks;
 use std::path::Path;
 use std::process::Command;
 
+/// Over all times; one is the last tick before 1970, which is of another hour, day and month than 1970.
+fn time(index: usize) -> Ticks {
+    const LAST_OF_1969: u64 = 116_444_736_000_000_000 - 1;
+    if index == 1 { Ticks(LAST_OF_1969) } else { Ticks(index as u64 * 600_000_000_000_000_007) }
+}
+
 /// All kinds of parts of all kinds of values, texts that need each escape.
 fn prediction() -> (Prediction, Sample) {
     let texts = ["plain", "a/b\\c#d?e=f|g", "it's \"quoted\" ${x} {y}", "ü\u{1f600}\u{85}\t", ""];
@@ -17,7 +23,7 @@ fn prediction() -> (Prediction, Sample) {
             ("class".to_owned(), EdmValue::Boolean(index % 2 == 0)),
             ("Größe_1".to_owned(), EdmValue::Int32(index as i32 * 1_000_003)),
             ("Long".to_owned(), EdmValue::Int64(i64::MAX - index as i64)),
-            ("At".to_owned(), EdmValue::DateTime(Ticks(index as u64 * 600_000_000_000_000_007))),
+            ("At".to_owned(), EdmValue::DateTime(time(index))),
             ("Guid".to_owned(), EdmValue::Guid([index as u8 * 50; 16])),
         ],
     });
@@ -87,7 +93,7 @@ fn run(command: &mut Command) -> Option<String> {
     Some(text(&output.stdout))
 }
 
-const COUNT: usize = 31;
+const COUNT: usize = 30;
 
 #[test]
 fn python_makes_the_same_keys() {

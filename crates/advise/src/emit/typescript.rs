@@ -22,7 +22,7 @@ function whole(value: bigint, digits: number): string {
 }
 
 function period(value: bigint, length: number): string {
-  return new Date(Number((value - 621355968000000000n) / 10000n)).toISOString().slice(0, length);
+  return new Date(Number(value / 10000n - 62135596800000n)).toISOString().slice(0, length);
 }
 
 function bucket(value: string, buckets: number): string {

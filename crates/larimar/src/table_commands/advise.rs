@@ -24,6 +24,8 @@ use table_tools::{Drawn, SamplePlan, SampleSource, TablePlace};
 /// Bytes of a mix or of answers, and of an access log, at most.
 const MIX_SIZE_BYTES_MAX: u64 = 1 << 20;
 const LOG_SIZE_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of a sample's JSON, at most: values in memory take a few times as much.
+const SAMPLE_SIZE_BYTES_MAX: u64 = 1 << 30;
 /// A table's share that is drawn without another one.
 const TABLE_SHARE: f64 = 0.01;
 
@@ -114,7 +116,8 @@ fn sample_plan(of: &AdviseArguments) -> Result<SamplePlan, Failure> {
         }
     };
     let share = of.sample.draw.unwrap_or(usual);
-    Ok(SamplePlan { source, share, seed: of.sample.seed, entities_max: SAMPLE_ENTITIES_MAX })
+    let (entities_max, size_bytes_max) = (SAMPLE_ENTITIES_MAX, SAMPLE_SIZE_BYTES_MAX);
+    Ok(SamplePlan { source, share, seed: of.sample.seed, entities_max, size_bytes_max })
 }
 
 fn sample_of(drawn: Drawn, share: f64) -> Sample {

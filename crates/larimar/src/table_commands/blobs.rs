@@ -21,9 +21,6 @@ async fn copy(of: &CopyBlobsArguments) -> Result<ExitCode, Failure> {
         container: of.container.clone(),
     };
     let other = of.to.as_deref().map(|text| address("--to", text, Service::Blob)).transpose()?;
-    if other.is_none() && of.target == of.container {
-        return Err(Failure::of_words("a container is not copied onto itself".to_owned()));
-    }
     let address = other.unwrap_or_else(|| from.address.clone());
     let plan = BlobCopyPlan {
         to: ContainerPlace { address, container: of.target.clone(), ..from.clone() },
@@ -41,6 +38,10 @@ async fn copy(of: &CopyBlobsArguments) -> Result<ExitCode, Failure> {
         0 => String::new(),
         count => format!("; left out, because they are no block blobs: {count}"),
     };
-    print(&format!("{head}: {copied} blobs of {bytes} bytes; there already: {same}{others}\n"));
+    let gone = match done.gone {
+        0 => String::new(),
+        count => format!("; deleted since they were listed: {count}"),
+    };
+    print(&format!("{head}: {copied} blobs of {bytes} bytes; there already: {same}{others}{gone}\n"));
     Ok(ExitCode::SUCCESS)
 }

@@ -18,6 +18,8 @@ use crate::arguments::table_arguments::{
 };
 use crate::output::progress::Progress as ProgressLine;
 use crate::{EXIT_FAILED, Failure};
+use base::FileLock;
+use base::file_lock::SystemFileLock;
 use base::system::SystemDisk;
 use report::{counted, diff_json, schema_json};
 use settings::{
@@ -30,7 +32,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use storage_client::Surroundings;
-use table_tools::{CopyPlan, ExportPlan, ImportPlan, Mapping, Progress, ToolEnvironment, ToolError};
+use table_tools::{
+    CopyPlan, Deleted, ExportPlan, ImportPlan, Locks, Mapping, Progress, ToolEnvironment, ToolError,
+};
 
 /// Between two lines of progress where that is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -52,7 +56,9 @@ pub(crate) fn table(command: &TableCommand) -> Result<ExitCode, Failure> {
 
 fn in_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::of_work(&error))?;
+    // Exit code 1 is a difference that was found.
+    let bad = |error| Failure { exit_code: crate::arguments::EXIT_BAD_ARGUMENTS, ..Failure::of_work(&error) };
+    let runtime = runtime.map_err(bad)?;
     let ended = runtime.block_on(work);
     // Workers of what has failed need no goodbye.
     runtime.shutdown_background();
@@ -68,6 +74,19 @@ fn failed(error: &ToolError) -> Failure {
 /// Prints what came of it. A closed standard output changes nothing about the exit code.
 fn print(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// The locks of files, as the system has them.
+struct SystemLocks;
+
+impl Locks for SystemLocks {
+    fn of_file(&self, path: &str) -> Box<dyn FileLock> {
+        Box::new(SystemFileLock::new(Path::new(path)))
+    }
+
+    fn passing(&self, path: &str) -> Box<dyn FileLock> {
+        Box::new(SystemFileLock::passing(Path::new(path)))
+    }
 }
 
 /// Runs a tool with the real clock, disk and terminal.
@@ -89,6 +108,7 @@ async fn with_environment<T>(
     let mut environment = ToolEnvironment {
         surroundings: Surroundings::system(),
         disk: Arc::new(SystemDisk::new(Path::new("."))),
+        locks: Arc::new(SystemLocks),
         stop: stop_at_signals(),
         watcher: &mut watcher,
     };
@@ -113,7 +133,9 @@ async fn export(of: &ExportArguments) -> Result<ExitCode, Failure> {
         restarts: of.restart,
     };
     let done = with_environment(async |environment| table_tools::export(&plan, environment).await).await?;
-    print(&format!("{} has {}, {} bytes\n", plan.file, counted(done.entities), done.size_bytes));
+    let earlier = if done.was_finished { "; it was finished by an earlier run" } else { "" };
+    let (entities, bytes) = (counted(done.entities), done.size_bytes);
+    print(&format!("{} has {entities}, {bytes} bytes{earlier}\n", plan.file));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -199,11 +221,13 @@ async fn diff(of: &DiffArguments) -> Result<ExitCode, Failure> {
 async fn delete(of: &DeleteArguments) -> Result<ExitCode, Failure> {
     let which = selection(&of.table, &of.selection)?;
     let is_dry = of.dry_run;
-    let count = with_environment(async |environment| table_tools::delete(&which, is_dry, environment).await);
-    let count = counted(count.await?);
-    match is_dry {
-        true => print(&format!("dry run: nothing was deleted; {count} can be\n")),
-        false => print(&format!("deleted: {count}\n")),
+    let done = with_environment(async |environment| table_tools::delete(&which, is_dry, environment).await);
+    let Deleted { deleted, changed } = done.await?;
+    let count = counted(deleted);
+    match (is_dry, changed) {
+        (true, _) => print(&format!("dry run: nothing was deleted; {count} can be\n")),
+        (false, 0) => print(&format!("deleted: {count}\n")),
+        (false, _) => print(&format!("deleted: {count}; changed meanwhile, and left: {changed}\n")),
     }
     Ok(ExitCode::SUCCESS)
 }

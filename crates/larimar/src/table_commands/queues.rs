@@ -10,7 +10,7 @@ use crate::arguments::queue_arguments::{
 use std::process::ExitCode;
 use std::time::Duration;
 use storage_client::Service;
-use table_tools::{QueuePlace, Taking, message_line};
+use table_tools::{Drained, QueuePlace, Taking, message_line};
 
 /// The service's bound: seven days.
 const INVISIBLE_S_MAX: u64 = 7 * 86_400;
@@ -71,9 +71,6 @@ async fn copy(of: &CopyMessagesArguments) -> Result<ExitCode, Failure> {
     let address = of.to.as_deref().map(|text| address("--to", text, Service::Queue)).transpose()?;
     let address = address.unwrap_or_else(|| from.address.clone());
     let to = QueuePlace { address, queue: of.target.clone(), ..from.clone() };
-    if of.to.is_none() && of.target == of.queue.queue {
-        return Err(Failure::of_words("a queue is not copied onto itself".to_owned()));
-    }
     let count = with_environment(async |environment| {
         table_tools::copy_messages(&from, &to, taking, environment).await
     });
@@ -82,9 +79,15 @@ async fn copy(of: &CopyMessagesArguments) -> Result<ExitCode, Failure> {
 
 async fn drain(of: &DrainArguments) -> Result<ExitCode, Failure> {
     let (place, taking, file) = (place(&of.queue)?, taking(&of.taking)?, path(&of.file)?);
-    let count =
+    let drained =
         with_environment(async |environment| table_tools::drain(&place, &file, taking, environment).await);
-    Ok(done("drained", count.await?, taking))
+    let Drained { count, invisible } = drained.await?;
+    if invisible == 0 {
+        return Ok(done("drained", count, taking));
+    }
+    let are = if invisible == 1 { "1 is" } else { &format!("{invisible} are") };
+    print(&format!("drained: {}; {are} invisible yet\n", counted(count)));
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn requeue(of: &RequeueArguments) -> Result<ExitCode, Failure> {

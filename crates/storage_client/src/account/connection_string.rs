@@ -15,6 +15,7 @@ use super::endpoint::{AccountEndpoint, Service, parse_endpoint};
 use base::nearest::changes;
 use http_client::Endpoint;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// The emulators' account.
 pub const DEVELOPMENT_ACCOUNT_NAME: &str = "devstoreaccount1";
@@ -140,6 +141,14 @@ impl AccountAddress {
         self.endpoints.get(&service).map(|(primary, _)| primary.url())
     }
 
+    /// Whether both have a service at the same place, however that is spelt: names of hosts in any case,
+    /// names of this machine as one, the usual ports of both schemes as one. That two names of hosts mean one
+    /// is not known here.
+    pub fn has_same_endpoint(&self, other: &Self, service: Service) -> bool {
+        let place = |address: &Self| address.endpoints.get(&service).map(|(primary, _)| place_of(primary));
+        place(self).is_some() && place(self) == place(other)
+    }
+
     /// The emulators' account on this machine.
     pub fn development() -> Self {
         match development(Values::new()) {
@@ -147,6 +156,19 @@ impl AccountAddress {
             Err(error) => unreachable!("the development account is well formed: {error}"),
         }
     }
+}
+
+/// Host, port and path in one spelling.
+fn place_of(endpoint: &Endpoint) -> (String, Option<u16>, String) {
+    let Endpoint { origin, path, .. } = endpoint;
+    let host = origin.host.trim_end_matches('.').to_ascii_lowercase();
+    let is_loopback = match host.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback() || address.is_unspecified(),
+        Err(_) => host == "localhost",
+    };
+    let host = if is_loopback { "localhost".to_owned() } else { host };
+    let usual = if origin.is_tls { 443 } else { 80 };
+    (host, Some(origin.port).filter(|port| *port != usual), path.to_ascii_lowercase())
 }
 
 fn split(text: &str) -> Result<Values, ConnectionStringError> {

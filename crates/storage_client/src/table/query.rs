@@ -121,7 +121,8 @@ impl TableClient {
 pub(super) fn continuation_of(headers: &HeaderMap) -> Option<Continuation> {
     let partition_key = text(headers, "x-ms-continuation-nextpartitionkey");
     let row_key = text(headers, "x-ms-continuation-nextrowkey");
-    (!partition_key.is_empty()).then(|| Continuation {
+    // Of the partition with the empty key some services name the row only.
+    (!partition_key.is_empty() || !row_key.is_empty()).then(|| Continuation {
         partition_key: partition_key.to_owned(),
         row_key: (!row_key.is_empty()).then(|| row_key.to_owned()),
     })
@@ -211,5 +212,26 @@ impl QueryEntities {
             }
         }
         Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::HeaderValue;
+
+    /// A scan ended silently within the partition "".
+    #[test]
+    fn a_token_with_either_part_is_one() {
+        let of = |partition: &'static str, row: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-ms-continuation-nextpartitionkey", HeaderValue::from_static(partition));
+            headers.insert("x-ms-continuation-nextrowkey", HeaderValue::from_static(row));
+            continuation_of(&headers).map(|token| (token.partition_key, token.row_key))
+        };
+        let some = |partition: &str, row: Option<&str>| Some((partition.to_owned(), row.map(str::to_owned)));
+        assert_eq!(of("", ""), None);
+        assert_eq!(of("p", ""), some("p", None));
+        assert_eq!(of("", "r"), some("", Some("r")));
     }
 }

@@ -28,7 +28,7 @@ const DELETE_CALL: Call = call(
     DELETE,
     "DELETE",
     "accept: application/json;odata=minimalmetadata\r\ndataserviceversion: 3.0;\r\n\
-     maxdataserviceversion: 3.0;NetFx\r\nif-match: *\r\ncontent-length: 0\r\n",
+     maxdataserviceversion: 3.0;NetFx\r\ncontent-length: 0\r\n",
 );
 
 /// What becomes of an entity.
@@ -40,7 +40,7 @@ pub enum ChangeKind {
     InsertOrReplace,
     /// It is inserted, or merged into the one that is there.
     InsertOrMerge,
-    /// Any version of it is deleted; one must be there.
+    /// It is deleted, in the version of [`RawChange::etag`]; it must be there.
     Delete,
 }
 
@@ -55,9 +55,19 @@ pub struct RawChange<'a> {
     pub row_key: &'a str,
     /// The entity with its keys, in JSON with minimal metadata; empty for a deletion.
     pub entity: &'a [u8],
+    /// The version that is deleted; empty: any. Others have none.
+    pub etag: &'a str,
 }
 
+/// Any version of an entity.
+const ANY: &str = "*";
+
 impl RawChange<'_> {
+    /// What a deletion is sent with.
+    fn if_match(&self) -> &str {
+        if self.etag.is_empty() { ANY } else { self.etag }
+    }
+
     fn method(&self) -> Method {
         match self.kind {
             ChangeKind::Insert => Method::POST,
@@ -92,13 +102,18 @@ impl RawChange<'_> {
         put_part_start(out, id, index, &self.method(), format_args!("{url}{path}"));
         let is_deletion = self.kind == ChangeKind::Delete;
         if is_deletion {
-            put(out, format_args!("If-Match: *\r\n"));
+            put(out, format_args!("If-Match: {}\r\n", self.if_match()));
         }
         put_part_end(out, &self.method(), (!is_deletion).then_some(self.entity));
     }
 }
 
-fn check_count(count: usize) -> Result<(), Error> {
+fn check(changes: &[RawChange<'_>]) -> Result<(), Error> {
+    let is_control = |byte: u8| byte < b' ' || byte == 0x7f;
+    if changes.iter().any(|change| change.etag.bytes().any(is_control)) {
+        return Err(Error::invalid(SUBMIT, "an ETag can't be a header's value"));
+    }
+    let count = changes.len();
     if count > GROUP_OPERATIONS_MAX {
         let why = format!("a group has {GROUP_OPERATIONS_MAX} operations at most, and this one {count}");
         return Err(Error::invalid(SUBMIT, why));
@@ -124,7 +139,7 @@ impl TableClient {
         let path = String::from_utf8(path).unwrap_or_default();
         let mut operation = table_operation(change.name(), change.method(), path);
         operation = match change.kind {
-            ChangeKind::Delete => operation.fixed("if-match", "*"),
+            ChangeKind::Delete => operation.header("if-match", change.if_match())?,
             ChangeKind::Insert => operation.fixed("content-type", JSON).fixed("prefer", "return-no-content"),
             _ => operation.fixed("content-type", JSON),
         };
@@ -136,7 +151,7 @@ impl TableClient {
         if changes.is_empty() {
             return Ok(());
         }
-        check_count(changes.len())?;
+        check(changes)?;
         let Some(endpoint) = self.client.endpoint(Service::Table) else {
             return Err(Error::invalid(SUBMIT, "the account has no table endpoint"));
         };
@@ -186,7 +201,12 @@ impl TableConnection {
             ChangeKind::InsertOrMerge => &INSERT_OR_MERGE_CALL,
             ChangeKind::Delete => &DELETE_CALL,
         };
-        self.begin(if change.kind == ChangeKind::Delete { "" } else { JSON });
+        check(std::slice::from_ref(change))?;
+        let is_deletion = change.kind == ChangeKind::Delete;
+        self.begin(if is_deletion { "" } else { JSON });
+        if is_deletion {
+            self.request.if_match.push_str(change.if_match());
+        }
         change.put_path(&mut self.request.path, &self.table_path);
         self.request.body.extend_from_slice(change.entity);
         self.send(call).await.map(drop)
@@ -194,7 +214,7 @@ impl TableConnection {
 
     /// Does all changes, which are of one partition, or none. An error has the index of the one that failed.
     pub async fn submit_changes(&mut self, changes: &[RawChange<'_>]) -> Result<(), Error> {
-        check_count(changes.len())?;
+        check(changes)?;
         self.begin_group();
         let (url, table_path) = (self.url.clone(), self.table_path.clone());
         for change in changes {

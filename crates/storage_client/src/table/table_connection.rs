@@ -61,6 +61,8 @@ pub(super) struct Request {
     /// Headers of what is wanted beyond the protocol, if anything.
     extensions: Vec<(&'static str, String)>,
     content_type: String,
+    /// None if it is empty.
+    pub(super) if_match: String,
     pub(super) body: Vec<u8>,
     id: String,
 }
@@ -250,9 +252,10 @@ impl TableConnection {
     pub(super) fn begin(&mut self, content_type: &str) {
         // Its body is written over.
         self.group.count = 0;
-        let Request { path, query, extensions, content_type: own, body, .. } = &mut self.request;
+        let Request { path, query, extensions, content_type: own, if_match, body, .. } = &mut self.request;
         extensions.clear();
         path.clear();
+        if_match.clear();
         query.clear();
         body.clear();
         body.shrink_to(KEPT_SIZE_BYTES_MAX);
@@ -294,7 +297,7 @@ impl TableConnection {
 
     /// The bytes of an attempt, with its date and signature.
     fn write(&mut self, call: &Call) {
-        let Request { path, query, extensions, content_type, body, id } = &self.request;
+        let Request { path, query, extensions, content_type, if_match, body, id } = &self.request;
         let date = self.date.at(self.client.surroundings.clock.now().since_unix().as_secs());
         let out = &mut self.bytes;
         out.clear();
@@ -311,6 +314,9 @@ impl TableConnection {
             (query, sas) => put(&[b"?", query.as_bytes(), b"&", sas.as_bytes()]),
         }
         put(&[b" HTTP/1.1\r\n", &self.fixed, call.headers.as_bytes()]);
+        if !if_match.is_empty() {
+            put(&[b"if-match: ", if_match.as_bytes(), b"\r\n"]);
+        }
         put(&[b"x-ms-client-request-id: ", id.as_bytes(), b"\r\nx-ms-date: ", date, b"\r\n"]);
         for (name, value) in extensions {
             put(&[name.as_bytes(), b": ", value.as_bytes(), b"\r\n"]);

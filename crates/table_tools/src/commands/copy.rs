@@ -64,7 +64,7 @@ pub fn copy<'a, 'e: 'a>(
 ) -> LocalBoxFuture<'a, Result<Copied, ToolError>> {
     Box::pin(async move {
         let (from, connections) = (&plan.from, plan.from.connections);
-        if from.place.url() == plan.to.url() && (plan.mapping.is_empty() || plan.mapping.sets_keys()) {
+        if from.place.is_same(&plan.to) && (plan.mapping.is_empty() || plan.mapping.sets_keys()) {
             let what = "a table is not copied onto itself: a copy with other keys would read what it writes; give \
                     another table, or --set of properties only";
             return Err(ToolError::refused(what));
@@ -73,6 +73,8 @@ pub fn copy<'a, 'e: 'a>(
         let state = plan.state.as_ref().filter(|_| !plan.is_dry);
         let state = state.map(|path| StateFile::new(environment.disk.clone(), path.clone(), plan.work()));
         let mut kept: Option<CopyState> = None;
+        let held = state.as_ref().map(|state| state.hold(state.path(), &*environment.locks));
+        let _held = held.transpose()?;
         if let Some(state) = &state {
             if plan.restarts {
                 state.remove().await?;
@@ -127,6 +129,11 @@ pub fn copy<'a, 'e: 'a>(
                 let to = plan.to.url();
                 let how = match &state {
                     Some(state) => format!("the same command goes on from {}", state.path()),
+                    None if plan.on_conflict == OnConflict::Fail => {
+                        "without --state the same command ends at the first of them: give --on-conflict skip or \
+                         replace, too"
+                            .to_owned()
+                    }
                     None => "without --state the same command begins anew".to_owned(),
                 };
                 Err(error.keeping(format!("{read} entities and perhaps some pages more are in {to}; {how}")))
@@ -198,7 +205,8 @@ impl Sink for Copier {
             };
             let mut start = 0;
             while start < window.lines.len() {
-                let portion = plan(&window, &self.source, start, |_| false)?;
+                let portion = plan(&window, &self.source, start, |_| false);
+                let portion = portion.map_err(|error| of_entity(error, &self.source, rows))?;
                 start = portion.end;
                 for batch in &portion.batches {
                     if let Some(table) = &mut self.table {
@@ -208,6 +216,17 @@ impl Sink for Copier {
             }
             Ok(Vec::new())
         })
+    }
+}
+
+/// Lines of a page mean nothing to its user: the error names the entity, as it was read.
+fn of_entity(error: ToolError, source: &str, rows: &[Row<'_>]) -> ToolError {
+    let ToolError::Line { line, what, path } = error else { return error };
+    match rows.get((line as usize).wrapping_sub(1)) {
+        Some(Row { partition_key, row_key, .. }) => {
+            ToolError::Refused(format!("{source}: {partition_key:?} {row_key:?}: {what}"))
+        }
+        None => ToolError::Line { line, what, path },
     }
 }
 
@@ -223,5 +242,19 @@ impl Keeper for StateKeeper {
                 None => Ok(()),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_line_names_the_entity() {
+        let text = r#"{"PartitionKey":"p","RowKey":"r"}"#;
+        let rows = [Row::parse(text).expect("a row")];
+        let error = |line| ToolError::Line { path: "url".to_owned(), line, what: "wrong".to_owned() };
+        assert_eq!(of_entity(error(1), "url", &rows).to_string(), "url: \"p\" \"r\": wrong");
+        assert_eq!(of_entity(error(2), "url", &rows).to_string(), "url: line 2: wrong");
     }
 }

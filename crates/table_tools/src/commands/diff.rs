@@ -2,11 +2,11 @@
 //!
 //! Ranges of the first table are read, and of each the second one's rows are read along, as in the last step
 //! of a merge sort. What always holds: both are read in the order of keys, or it is an error; of the
-//! differences all are counted, and the first few of each worker kept.
+//! differences all are counted, and the first few by key kept.
 
 use super::{Selection, query};
 use crate::access::TableAccess;
-use crate::environment::ToolEnvironment;
+use crate::environment::{Stop, ToolEnvironment};
 use crate::error::ToolError;
 use crate::lines::row::{Row, rows_of_page};
 use crate::lines::same::first_difference;
@@ -58,10 +58,14 @@ impl Differences {
     }
 
     fn add(&mut self, key: &Key, what: impl FnOnce() -> String) {
-        // Ranges come in any order, so each worker keeps so many, and the first of all are chosen at the end.
-        if self.first.len() < SHOWN_MAX {
+        // Ranges come in any order: each worker keeps the first of its own, by key.
+        let is_before =
+            |one: &Difference| key.cmp_parts(&one.partition_key, &one.row_key) == Ordering::Greater;
+        let at = self.first.partition_point(is_before);
+        if at < SHOWN_MAX {
             let (partition_key, row_key) = (key.partition.clone(), key.row.clone());
-            self.first.push(Difference { partition_key, row_key, what: what() });
+            self.first.insert(at, Difference { partition_key, row_key, what: what() });
+            self.first.truncate(SHOWN_MAX);
         }
     }
 
@@ -70,7 +74,9 @@ impl Differences {
         self.only_left += other.only_left;
         self.only_right += other.only_right;
         self.differing += other.differing;
-        self.first.extend(other.first);
+        for Difference { partition_key, row_key, what } in other.first {
+            self.add(&Key::new(partition_key, row_key), || what);
+        }
     }
 }
 
@@ -96,9 +102,11 @@ pub fn diff<'a, 'e: 'a>(
 ) -> LocalBoxFuture<'a, Result<Differences, ToolError>> {
     Box::pin(async move {
         let table = other.checked(selection.filter.as_deref(), selection.connections, environment).await?;
+        let stop = environment.stop.clone();
         let sink = || Comparer {
             table: TableAccess::of(&table),
             filter: selection.filter.clone(),
+            stop: stop.clone(),
             left: Side::new(selection.place.url()),
             right: Side::new(other.url()),
             range: None,
@@ -109,10 +117,6 @@ pub fn diff<'a, 'e: 'a>(
         let (sinks, _) = compared.map_err(|(error, _)| error)?;
         let mut all = Differences::default();
         sinks.into_iter().for_each(|sink| all.merge(sink.found));
-        all.first.sort_by(|one, other| {
-            (&one.partition_key, &one.row_key).cmp(&(&other.partition_key, &other.row_key))
-        });
-        all.first.truncate(SHOWN_MAX);
         Ok(all)
     })
 }
@@ -127,6 +131,7 @@ struct Waiting {
 struct Comparer {
     table: TableAccess,
     filter: Option<String>,
+    stop: Stop,
     left: Side,
     right: Side,
     range: Option<Along>,
@@ -172,6 +177,10 @@ impl Comparer {
         let Some(along) = &mut self.range else { return Ok(false) };
         let mut body = Vec::new();
         while along.waiting.is_empty() && !along.is_end {
+            // It may have much that the first one has not.
+            if self.stop.is_set() {
+                return Err(ToolError::Stopped);
+            }
             along.query.from = self.table.page(&along.query, &mut body).await?;
             along.is_end = along.query.from.is_none();
             for row in rows_of_page(&body).map_err(ToolError::Refused)? {
@@ -262,5 +271,24 @@ impl Sink for Comparer {
             }
             Ok(Vec::new())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each worker kept those that it had met first.
+    #[test]
+    fn the_first_differences_are_those_of_the_least_keys() {
+        let mut workers = [Differences::default(), Differences::default()];
+        for number in (0..100).rev() {
+            let key = Key::new(format!("{:02}", number * 7 % 100), "r");
+            workers[number % 2].add(&key, || number.to_string());
+        }
+        let mut all = Differences::default();
+        workers.into_iter().for_each(|one| all.merge(one));
+        let found: Vec<String> = all.first.into_iter().map(|one| one.partition_key).collect();
+        assert_eq!(found, (0..SHOWN_MAX).map(|number| format!("{number:02}")).collect::<Vec<_>>());
     }
 }

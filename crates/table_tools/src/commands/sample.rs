@@ -18,8 +18,9 @@ use base::BoxFuture;
 use base::checksum::crc64;
 use base::random::splitmix64;
 use futures_util::future::LocalBoxFuture;
+use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use storage_client::Entity;
 
 /// Where entities are.
@@ -40,6 +41,8 @@ pub struct SamplePlan {
     pub seed: u64,
     /// Entities at most.
     pub entities_max: usize,
+    /// Bytes of their JSON at most.
+    pub size_bytes_max: u64,
 }
 
 /// What was drawn, in the order of keys; of a file in its own.
@@ -81,9 +84,44 @@ impl Chance {
     }
 }
 
-fn too_many(plan: &SamplePlan) -> ToolError {
-    let max = plan.entities_max;
-    ToolError::refused(format!("the sample would have more than {max} entities: draw a smaller share"))
+/// What was kept, by all workers.
+#[derive(Default)]
+struct Room {
+    entities: AtomicUsize,
+    size_bytes: AtomicU64,
+}
+
+impl Room {
+    /// Takes an entity with so many bytes of JSON; an error if it is too much.
+    fn take(&self, plan: Bounds, size_bytes: usize) -> Result<(), ToolError> {
+        self.entities.fetch_add(1, Ordering::Relaxed);
+        self.size_bytes.fetch_add(size_bytes as u64, Ordering::Relaxed);
+        self.check(plan)
+    }
+
+    fn check(&self, Bounds { entities_max, size_bytes_max }: Bounds) -> Result<(), ToolError> {
+        let what = match () {
+            () if self.entities.load(Ordering::Relaxed) > entities_max => format!("{entities_max} entities"),
+            () if self.size_bytes.load(Ordering::Relaxed) > size_bytes_max => {
+                format!("{size_bytes_max} bytes")
+            }
+            () => return Ok(()),
+        };
+        Err(ToolError::refused(format!("the sample would have more than {what}: draw a smaller share")))
+    }
+}
+
+/// How much is kept.
+#[derive(Clone, Copy)]
+struct Bounds {
+    entities_max: usize,
+    size_bytes_max: u64,
+}
+
+impl SamplePlan {
+    fn bounds(&self) -> Bounds {
+        Bounds { entities_max: self.entities_max, size_bytes_max: self.size_bytes_max }
+    }
 }
 
 async fn of_table(
@@ -92,15 +130,13 @@ async fn of_table(
     workers: usize,
     environment: &mut ToolEnvironment<'_>,
 ) -> Result<Drawn, ToolError> {
-    let count = Arc::new(AtomicUsize::new(0));
+    let (room, bounds) = (Arc::new(Room::default()), plan.bounds());
     let chance = Chance { seed: plan.seed, share: plan.share };
-    let sink = |_| Keeper { chance, kept: Vec::new(), count: count.clone(), entities_max: plan.entities_max };
+    let sink = |_| Keeper { chance, kept: Vec::new(), room: room.clone(), bounds };
     let sinks: Vec<Keeper> = (0..workers).map(sink).collect();
     let selection = Selection { place: place.clone(), filter: None, partition: None, connections: workers };
     let scanned = selection.scan("sampling", &[], sinks, environment).await;
-    if count.load(Ordering::Relaxed) > plan.entities_max {
-        return Err(too_many(plan));
-    }
+    room.check(bounds)?;
     let (sinks, seen) = scanned.map_err(|(error, _)| error)?;
     let mut entities: Vec<Entity> = sinks.into_iter().flat_map(|sink| sink.kept).collect();
     entities.sort_by(|a, b| (&a.partition_key, &a.row_key).cmp(&(&b.partition_key, &b.row_key)));
@@ -112,8 +148,8 @@ struct Keeper {
     chance: Chance,
     kept: Vec<Entity>,
     /// Of all workers.
-    count: Arc<AtomicUsize>,
-    entities_max: usize,
+    room: Arc<Room>,
+    bounds: Bounds,
 }
 
 impl Sink for Keeper {
@@ -130,9 +166,7 @@ impl Sink for Keeper {
                 if !self.chance.keeps(&json) {
                     continue;
                 }
-                if self.count.fetch_add(1, Ordering::Relaxed) >= self.entities_max {
-                    return Err(ToolError::refused("the sample is too large"));
-                }
+                self.room.take(self.bounds, json.len())?;
                 self.kept.push(Entity::parse_json(&json).map_err(ToolError::refused)?);
             }
             Ok(Vec::new())
@@ -148,6 +182,7 @@ async fn of_file(
 ) -> Result<Drawn, ToolError> {
     let mut file = RecordFile::open(&*environment.disk, path, format, (0, 1)).await?;
     let chance = Chance { seed: plan.seed, share: plan.share };
+    let room = Room::default();
     let mut drawn = Drawn { entities: Vec::new(), seen: 0, has_keys: true };
     while let Some(window) = file.next_window().await? {
         if environment.stop.is_set() {
@@ -160,9 +195,7 @@ async fn of_file(
             if !chance.keeps(text.as_bytes()) {
                 continue;
             }
-            if drawn.entities.len() >= plan.entities_max {
-                return Err(too_many(plan));
-            }
+            room.take(plan.bounds(), text.len())?;
             let (entity, has_keys) = entity_of(text).map_err(wrong)?;
             drawn.has_keys &= has_keys;
             drawn.entities.push(entity);
@@ -173,17 +206,15 @@ async fn of_file(
 
 /// A line's entity, and whether it has keys.
 fn entity_of(line: &str) -> Result<(Entity, bool), String> {
-    let keyless;
-    let row = match Row::parse(line) {
-        Err(RowError::NoKey(_)) => {
-            let rest = line.trim_start().strip_prefix('{').unwrap_or_default();
-            let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-            // Of a key that is there twice the later one counts, so one that is there stays.
-            keyless = format!("{{\"PartitionKey\":\"\",\"RowKey\":\"\"{comma}{rest}");
-            Row::parse(&keyless)
-        }
-        row => row,
-    };
+    let mut keyed = Cow::Borrowed(line);
+    // One key is named at a time.
+    for _ in 0..2 {
+        let Err(RowError::NoKey(key)) = Row::parse(&keyed) else { break };
+        let rest = keyed.trim_start().strip_prefix('{').unwrap_or_default();
+        let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+        keyed = Cow::Owned(format!("{{\"{key}\":\"\"{comma}{rest}"));
+    }
+    let row = Row::parse(&keyed);
     let row = row.and_then(|row| row.check().map(|()| row)).map_err(|error| error.to_string())?;
     let has_keys = !row.partition_key.is_empty() || !row.row_key.is_empty();
     let mut json = Vec::new();
@@ -202,7 +233,19 @@ mod tests {
         assert_eq!((entity.value("A"), has_keys), (Some(&Value::Int32(1)), false));
         assert!(!entity_of("{}").expect("an entity").1);
         assert!(entity_of(r#"{"PartitionKey":"p","RowKey":"r"}"#).expect("an entity").1);
+        let (one, has_keys) = entity_of(r#"{"A":1,"RowKey":"r"}"#).expect("an entity");
+        assert_eq!((one.row_key.as_str(), one.partition_key.as_str(), has_keys), ("r", "", true));
         assert!(entity_of("[]").is_err() && entity_of(r#"{"A":"#).is_err());
+    }
+
+    #[test]
+    fn a_sample_is_bounded_by_entities_and_bytes() {
+        let (room, bounds) = (Room::default(), Bounds { entities_max: 3, size_bytes_max: 100 });
+        assert!(room.take(bounds, 50).is_ok() && room.take(bounds, 50).is_ok());
+        let refused = room.take(bounds, 1).expect_err("too much").to_string();
+        assert_eq!(refused, "the sample would have more than 100 bytes: draw a smaller share");
+        let refused = room.take(bounds, 0).expect_err("too many").to_string();
+        assert_eq!(refused, "the sample would have more than 3 entities: draw a smaller share");
     }
 
     #[test]

@@ -34,14 +34,23 @@ pub(crate) enum RecordError {
     UnknownType(String),
     #[error("the {0} has another type than Edm.String")]
     KeyType(&'static str),
-    #[error("it has more than {COLUMNS_MAX} columns")]
+    #[error("it has more than {COLUMNS_MAX} columns beside the keys")]
     TooManyColumns,
+    #[error("the first line names a column {0:?}: no property can have an @ or odata. in its name")]
+    NoName(String),
+    #[error("the first line names a column {0:?}…, with more than {NAME_CHARACTERS_MAX} characters")]
+    LongName(String),
     #[error("property {name}: {text} is no {}", kind.name())]
     Misfit { name: String, kind: EdmType, text: String },
 }
 
 /// Characters of a value that does not fit, at most.
 const SHOWN_CHARACTERS_MAX: usize = 40;
+
+/// Cells of a record: columns and both keys.
+const CELLS_MAX: usize = COLUMNS_MAX + 2;
+/// Characters of a property's name, at most: the service's bound.
+const NAME_CHARACTERS_MAX: usize = 255;
 
 /// Bytes of the first record with its line end; none if the end is not there.
 pub(crate) fn record_size(bytes: &[u8]) -> Option<usize> {
@@ -69,6 +78,9 @@ pub(crate) fn cells(record: &str) -> Result<Vec<Cell<'_>>, RecordError> {
                 (Cell { text: Cow::Borrowed(&rest[..end]), is_quoted: false }, &rest[end..])
             }
         };
+        if cells.len() == CELLS_MAX {
+            return Err(RecordError::TooManyColumns);
+        }
         cells.push(cell);
         match after.strip_prefix(',') {
             Some(next) => rest = next,
@@ -108,9 +120,7 @@ impl Head {
         // Of programs that begin a file with it.
         let names = cells(names.strip_prefix('\u{feff}').unwrap_or(names))?;
         let types = cells(types)?;
-        if names.len() > COLUMNS_MAX {
-            return Err(RecordError::TooManyColumns);
-        }
+        names.iter().try_for_each(|name| check_name(&name.text))?;
         let mut columns: Vec<(String, EdmType)> = Vec::new();
         for kind in &types {
             let unknown = || RecordError::UnknownType(kind.text.to_string());
@@ -162,6 +172,17 @@ impl Head {
         out.extend_from_slice(b"}\n");
         Ok(())
     }
+}
+
+/// Values of such a property would be lost as an annotation's, or be written with a name that is too long.
+fn check_name(name: &str) -> Result<(), RecordError> {
+    if name.chars().nth(NAME_CHARACTERS_MAX).is_some() {
+        return Err(RecordError::LongName(name.chars().take(SHOWN_CHARACTERS_MAX).collect()));
+    }
+    if name.contains('@') || name.starts_with("odata.") {
+        return Err(RecordError::NoName(name.to_owned()));
+    }
+    Ok(())
 }
 
 fn put_property(out: &mut Vec<u8>, name: &str, kind: EdmType, text: &str) -> Result<(), RecordError> {

@@ -2,7 +2,7 @@
 
 use crate::files::columns::Columns;
 use crate::lines::json::text_of;
-use crate::lines::row::Row;
+use crate::lines::row::{Property, Row};
 use crate::lines::token::{EdmType, Token};
 use std::borrow::Cow;
 
@@ -21,12 +21,19 @@ pub(crate) fn put_head(out: &mut Vec<u8>, columns: &Columns) {
     out.push(b'\n');
 }
 
-/// Appends the record of an entity, whose properties all have a column.
-pub(crate) fn put_record(out: &mut Vec<u8>, row: &Row<'_>, columns: &Columns) {
+/// Appends the record of an entity, whose properties all have a column. An error names what no cell can hold:
+/// a text with half of a surrogate pair.
+pub(crate) fn put_record(out: &mut Vec<u8>, row: &Row<'_>, columns: &Columns) -> Result<(), String> {
     let mut cells: Vec<Option<Token<'_>>> = vec![None; columns.count()];
-    for property in &row.properties {
-        if let Some(place) = columns.place(&property.name, property.value.kind) {
-            cells[place] = Some(property.value);
+    for Property { name, value } in &row.properties {
+        if value.kind == EdmType::String && text_of(value.text).is_none() {
+            let (partition, row) = (&row.partition_key, &row.row_key);
+            return Err(format!(
+                "{partition:?} {row:?}: property {name}: it has an escape that is no character"
+            ));
+        }
+        if let Some(place) = columns.place(name, value.kind) {
+            cells[place] = Some(*value);
         }
     }
     put_text(out, &row.partition_key);
@@ -43,6 +50,7 @@ pub(crate) fn put_record(out: &mut Vec<u8>, row: &Row<'_>, columns: &Columns) {
         }
     }
     out.push(b'\n');
+    Ok(())
 }
 
 /// A text, in quotes if it needs them. Blanks at its ends do for programs that trim cells.

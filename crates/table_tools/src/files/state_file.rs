@@ -5,8 +5,10 @@
 //! ```
 //!
 //! What always holds: it is replaced as a whole, by a rename, after what it speaks of is on the disk; one of
-//! other work is refused, because the lines of two of them must not be mixed.
+//! other work is refused, because the lines of two of them must not be mixed; a process that holds its lock,
+//! which is `FILE.state.lock`, is the only one that changes it.
 
+use crate::environment::{Held, Locks, hold};
 use crate::error::ToolError;
 use base::{Disk, OpenMode};
 use bytes::Bytes;
@@ -41,6 +43,12 @@ impl StateFile {
 
     pub(crate) fn path(&self) -> &str {
         &self.path
+    }
+
+    /// Keeps other processes from this state and what it speaks of, which `what` names, until it is dropped.
+    pub(crate) fn hold(&self, what: &str, locks: &dyn Locks) -> Result<Held, ToolError> {
+        let path = format!("{}.lock", self.path);
+        hold(&*locks.passing(&path), &path, what)
     }
 
     /// The state of an earlier run; none without one.

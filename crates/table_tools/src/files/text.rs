@@ -73,7 +73,8 @@ impl TextFile {
         }
         let mut window = Window { text: Vec::with_capacity(bytes.len()), lines: Vec::new(), end: 0 };
         let mut from = 0;
-        while from < bytes.len() {
+        // What is made of them may be longer: names of columns are in each line.
+        while from < bytes.len() && window.text.len() < WINDOW_SIZE_BYTES {
             let record = &bytes[from..];
             let size = self.record_size(record).unwrap_or(record.len());
             self.put_record(&mut window, &record[..size])?;
@@ -222,6 +223,29 @@ mod tests {
         assert_eq!(lines(Format::JsonLines, b"\xff\n").await, Err("f: line 1: it is not UTF-8".to_owned()));
         let error = lines(Format::Csv, &csv("p,s\n")).await.expect_err("a short record");
         assert_eq!(error, "f: line 3: it has 2 cells, and the first line 3");
+    }
+
+    /// A file of 4 MiB with long names became a window of a gigabyte.
+    #[tokio::test]
+    async fn a_window_is_bounded_by_what_is_made() {
+        let name = |index| format!("{index:0>250}");
+        let names: Vec<String> = (0..2000).map(name).collect();
+        let mut content = format!("PartitionKey,RowKey,{}\n", names.join(","));
+        content += &format!("Edm.String,Edm.String{}\n", ",Edm.Int32".repeat(2000));
+        for row in 0..50 {
+            content += &format!("p,{row}{}\n", ",1".repeat(2000));
+        }
+        let disk = MemoryDisk::new();
+        let file = disk.open("f", OpenMode::CreateNew).await.expect("a file");
+        file.write_at(0, Bytes::from(content)).await.expect("written");
+        let mut file = TextFile::open(&disk, "f", Format::Csv, (0, 1)).await.expect("a file");
+        let mut lines = Vec::new();
+        while let Some(window) = file.next_window().await.expect("a window") {
+            assert!(window.text.len() < WINDOW_SIZE_BYTES + 600_000, "{}", window.text.len());
+            assert_eq!(window.end, window.lines.last().expect("a line").file_end);
+            lines.extend(window.lines.iter().map(|line| line.number));
+        }
+        assert_eq!(lines, (3..53).collect::<Vec<u64>>());
     }
 
     #[tokio::test]

@@ -13,6 +13,7 @@ use crate::files::records::RecordFile;
 use crate::files::state_file::StateFile;
 use crate::files::window::Window;
 use crate::place::TablePlace;
+use crate::scan::run::BROKE_DOWN;
 use futures_util::future::LocalBoxFuture;
 use futures_util::future::{Either, select};
 use serde::{Deserialize, Serialize};
@@ -71,6 +72,22 @@ struct ImportState {
     /// version is of 64 KiB.
     checksum: u64,
     compared_size: u64,
+    /// Bytes of the file; 0 in a state of a former version.
+    #[serde(default)]
+    file_size: u64,
+}
+
+impl ImportState {
+    /// The same for a file that may have been mended: lines that may be written are further behind in a
+    /// longer one. Too many are only read and compared in vain.
+    fn moved_to(mut self, format: Format, file_size: u64) -> Self {
+        let is_known = self.file_size > 0 && format != Format::Parquet;
+        if is_known && self.issued_to > self.done_to {
+            self.issued_to += file_size.saturating_sub(self.file_size);
+        }
+        self.file_size = file_size;
+        self
+    }
 }
 
 /// A portion under way.
@@ -97,12 +114,14 @@ pub fn import<'a, 'e: 'a>(
         if plan.is_dry {
             return check(plan, environment).await;
         }
+        let mut compared = Compared::open(&*disk, &plan.file).await?;
+        let _held = state_file.hold(state_file.path(), &*environment.locks)?;
         if plan.restarts {
             state_file.remove().await?;
         }
         let kept = state_file.read::<ImportState>().await?;
         let start = kept.unwrap_or(ImportState { line: 1, ..ImportState::default() });
-        let mut compared = Compared::open(&*disk, &plan.file).await?;
+        let start = start.moved_to(plan.format, compared.size_bytes());
         let before = (start.checksum, start.compared_size);
         let done_bytes = plan.format.bytes_before(start.done_to, compared.size_bytes());
         // What decides all is to be the same up to its end.
@@ -230,13 +249,13 @@ impl Import {
                 Either::Right(_) => None,
             };
             match report {
-                Some(Some((id, result))) => {
+                Some(Some(Some((id, result)))) => {
                     if let Err(failed) = self.account(id, result) {
                         self.shared.failed.store(true, Ordering::Relaxed);
                         error = error.or(Some(failed));
                     }
                 }
-                Some(None) => return Err(ToolError::refused("the workers broke down")),
+                Some(Some(None) | None) => return Err(error.unwrap_or(ToolError::refused(BROKE_DOWN))),
                 None => {
                     tick = clock.sleep(EVERY);
                     self.keep().await?;
@@ -294,7 +313,7 @@ impl Import {
         for batches in jobs {
             let job = Job { portion: id, window: window.clone(), batches };
             if let Some(sender) = &self.sender {
-                sender.send(job).await.map_err(|_| ToolError::refused("the workers broke down"))?;
+                sender.send(job).await.map_err(|_| ToolError::refused(BROKE_DOWN))?;
             }
         }
         self.settle();
@@ -352,7 +371,8 @@ impl Import {
             // Nothing was sent.
             Err(error) if self.state.issued_to == 0 => Err(error),
             Err(error) => {
-                self.keep().await?;
+                // The first error is what is to be known; the state says less then.
+                let _ = self.keep().await;
                 let kept = format!(
                     "of {} the first {} entities are in {}, and perhaps some behind them; the same command goes on",
                     plan.file,
@@ -362,5 +382,25 @@ impl Import {
                 Err(error.keeping(kept))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After a line had become longer, an import took its own last lines for a conflict.
+    #[test]
+    fn lines_that_may_be_written_move_with_the_files_size() {
+        let text = r#"{"done_to":10,"line":2,"issued_to":50,"counts":{"written":1,"skipped":0},
+            "checksum":7,"compared_size":10}"#;
+        let old: ImportState = serde_json::from_str(text).expect("a state of a former version");
+        let moved = |state: ImportState, size| state.moved_to(Format::JsonLines, size).issued_to;
+        assert_eq!(moved(old, 90), 50, "nothing is known of its size");
+        let state = ImportState { file_size: 80, ..old };
+        assert_eq!([70, 80, 93].map(|size| moved(state, size)), [50, 50, 63]);
+        assert_eq!(state.moved_to(Format::JsonLines, 93).moved_to(Format::JsonLines, 95).issued_to, 65);
+        assert_eq!(state.moved_to(Format::Parquet, 93).issued_to, 50, "these are rows");
+        assert_eq!(moved(ImportState { issued_to: 10, ..state }, 93), 10, "nothing was under way");
     }
 }

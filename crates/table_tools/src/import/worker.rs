@@ -26,8 +26,25 @@ pub(super) struct Shared {
     pub(super) failed: AtomicBool,
 }
 
-/// What came of a job of a portion.
-pub(super) type Report = (u64, Result<Counts, ToolError>);
+/// What came of a job of a portion; none if its worker broke down.
+pub(super) type Report = Option<(u64, Result<Counts, ToolError>)>;
+
+/// Tells that a worker broke down in the middle of its work, for which the portion would wait for ever.
+struct TellsUnlessDone<'a> {
+    shared: &'a Shared,
+    sender: &'a mpsc::Sender<Report>,
+    is_done: bool,
+}
+
+impl Drop for TellsUnlessDone<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.shared.failed.store(true, Ordering::Relaxed);
+            // It has room for all jobs that are under way.
+            let _ = self.sender.try_send(None);
+        }
+    }
+}
 
 /// A worker: writes until there is nothing more, or something failed.
 pub(super) fn work(
@@ -39,6 +56,7 @@ pub(super) fn work(
         loop {
             let job = shared.jobs.lock().await.recv().await;
             let Some(job) = job else { return };
+            let mut told = TellsUnlessDone { shared: &shared, sender: &sender, is_done: false };
             let mut counts = Counts::default();
             let mut result = Ok(());
             let source = Source {
@@ -62,9 +80,30 @@ pub(super) fn work(
                     }
                 }
             }
-            if sender.send((job.portion, result.map(|()| counts))).await.is_err() {
+            told.is_done = true;
+            drop(told);
+            if sender.send(Some((job.portion, result.map(|()| counts)))).await.is_err() {
                 return;
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An import waited for ever for what a worker that broke down had under way.
+    #[tokio::test]
+    async fn a_worker_that_breaks_down_is_told() {
+        let ((_, jobs), (sender, mut reports)) = (mpsc::channel(1), mpsc::channel(1));
+        let (path, failed) = ("f".to_owned(), AtomicBool::new(false));
+        let (jobs, on_conflict) = (Mutex::new(jobs), OnConflict::Fail);
+        let shared = Shared { jobs, path, on_conflict, doubtful_to: 0, failed };
+        for is_done in [true, false] {
+            drop(TellsUnlessDone { shared: &shared, sender: &sender, is_done });
+            assert_eq!(shared.failed.load(Ordering::Relaxed), !is_done);
+            assert_eq!(reports.try_recv().is_ok_and(|report| report.is_none()), !is_done);
+        }
+    }
 }

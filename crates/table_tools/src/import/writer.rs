@@ -60,7 +60,8 @@ impl Source<'_> {
             OnConflict::Merge => ChangeKind::InsertOrMerge,
         };
         let entity = &self.window.text[item.at.clone()];
-        RawChange { kind, partition_key: &batch.partition_key, row_key: &item.row_key, entity }
+        let (partition_key, row_key) = (&*batch.partition_key, &*item.row_key);
+        RawChange { kind, partition_key, row_key, entity, etag: "" }
     }
 
     fn is_doubtful(&self, item: &Item) -> bool {

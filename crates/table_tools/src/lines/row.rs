@@ -13,6 +13,8 @@ use super::token::{EdmType, Token};
 use std::borrow::Cow;
 
 const TYPE: &str = "@odata.type";
+/// Properties of an entity, and annotations whose values have not come, at most: a service has far fewer.
+const PROPERTIES_MAX: usize = 4096;
 
 /// An entity that borrows the text it was read from.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +23,8 @@ pub(crate) struct Row<'a> {
     pub(crate) row_key: Cow<'a, str>,
     /// All other properties but the timestamp.
     pub(crate) properties: Vec<Property<'a>>,
+    /// Its version as a JSON text; empty without one.
+    pub(crate) etag: &'a str,
 }
 
 /// A property.
@@ -47,6 +51,8 @@ pub(crate) enum RowError {
     Misfit { name: String, kind: EdmType, text: String },
     #[error("property {0} is there twice")]
     Twice(String),
+    #[error("it has more than {PROPERTIES_MAX} properties")]
+    TooMany,
 }
 
 /// Characters of a value that does not fit, at most.
@@ -105,10 +111,18 @@ impl<'a> Row<'a> {
             if is_text { text_of(text).ok_or(RowError::Escape) } else { Err(RowError::KeyType(name)) }
         };
         match &*name {
-            "PartitionKey" => *partition_key = Some(key("PartitionKey")?),
-            "RowKey" => *row_key = Some(key("RowKey")?),
+            "PartitionKey" | "RowKey" => {
+                let (place, name) = match &*name {
+                    "RowKey" => (row_key, "RowKey"),
+                    _ => (partition_key, "PartitionKey"),
+                };
+                if place.replace(key(name)?).is_some() {
+                    return Err(RowError::Twice(name.to_owned()));
+                }
+            }
             "Timestamp" => {}
             _ if text == "null" => {}
+            _ if self.properties.len() == PROPERTIES_MAX => return Err(RowError::TooMany),
             _ => {
                 let at = types.iter().position(|(of, _)| *of == name);
                 let value = match at {
@@ -127,6 +141,10 @@ impl<'a> Row<'a> {
         name: Cow<'a, str>,
         types: &mut Vec<(Cow<'a, str>, EdmType)>,
     ) -> Result<(), RowError> {
+        if name == "odata.etag" && scanner.peek() == Some(b'"') {
+            self.etag = scanner.string()?;
+            return Ok(());
+        }
         let of = name.strip_suffix(TYPE).filter(|of| !of.is_empty());
         let Some(of) = of else { return Ok(scanner.skip()?) };
         let text = scanner.scalar()?;
@@ -152,6 +170,7 @@ impl<'a> Row<'a> {
                         return Err(RowError::Twice(of.into_owned()));
                     }
                     Some(property) => property.value.kind = kind,
+                    None if types.len() == PROPERTIES_MAX => return Err(RowError::TooMany),
                     None => types.push((of, kind)),
                 }
                 Ok(())
@@ -161,16 +180,16 @@ impl<'a> Row<'a> {
 
     /// Whether each value fits its type, and no property is there twice.
     pub(crate) fn check(&self) -> Result<(), RowError> {
-        for (index, Property { name, value }) in self.properties.iter().enumerate() {
+        for Property { name, value } in &self.properties {
             if !value.check() {
                 let text = value.text.chars().take(SHOWN_CHARACTERS_MAX).collect();
                 return Err(RowError::Misfit { name: name.to_string(), kind: value.kind, text });
             }
-            if self.properties[..index].iter().any(|other| other.name == *name) {
-                return Err(RowError::Twice(name.to_string()));
-            }
         }
-        Ok(())
+        let mut names: Vec<&str> = self.properties.iter().map(|property| &*property.name).collect();
+        names.sort_unstable();
+        let twice = names.windows(2).find(|pair| pair[0] == pair[1]);
+        twice.map_or(Ok(()), |pair| Err(RowError::Twice(pair[0].to_owned())))
     }
 
     /// Appends its line, with the newline.

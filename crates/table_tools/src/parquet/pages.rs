@@ -10,7 +10,9 @@ use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::ParquetError;
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
+use std::sync::Once;
 
 /// Pages whose counts were looked at.
 pub(super) struct CheckedPages {
@@ -90,9 +92,30 @@ impl PageReader for CheckedPages {
     }
 }
 
+thread_local! {
+    /// What panics on this thread is met, and not shown.
+    static IS_MET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Shows no panics that are met: an error is one line.
+fn show_only_others() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !IS_MET.get() {
+                usual(panic);
+            }
+        }));
+    });
+}
+
 /// Reads values. The library panics at some damages of a page, which is as good as its error.
 pub(super) fn caught<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    show_only_others();
+    IS_MET.set(true);
     // A cursor that failed is not used again.
-    catch_unwind(AssertUnwindSafe(read))
-        .unwrap_or_else(|_| Err(ParquetError::General("the values of a page are cut off".to_owned())))
+    let read = catch_unwind(AssertUnwindSafe(read));
+    IS_MET.set(false);
+    read.unwrap_or_else(|_| Err(ParquetError::General("the values of a page are cut off".to_owned())))
 }

@@ -20,8 +20,8 @@ const COPIED_MAX: usize = 100_000;
 /// deliveries, and made visible again at the end.
 ///
 /// # Errors
-/// That of a request; that there are more than 100,000 messages without a bound given; that they come again
-/// faster than the others are reached, because their time is too short.
+/// That of a request; that both are one queue; that there are more than 100,000 messages without a bound
+/// given; that they come again faster than the others are reached, because their time is too short.
 pub fn copy_messages<'a, 'e: 'a>(
     from: &'a QueuePlace,
     to: &'a QueuePlace,
@@ -29,6 +29,9 @@ pub fn copy_messages<'a, 'e: 'a>(
     environment: &'a mut ToolEnvironment<'e>,
 ) -> LocalBoxFuture<'a, Result<u64, ToolError>> {
     Box::pin(async move {
+        if from.is_same(to) {
+            return Err(ToolError::refused("a queue is not copied onto itself"));
+        }
         let (source, target) = (from.client(&environment.surroundings), to.client(&environment.surroundings));
         target.properties().await?;
         if taking.is_dry {

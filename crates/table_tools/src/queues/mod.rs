@@ -7,7 +7,7 @@
 pub(crate) mod copy;
 mod received;
 
-use crate::environment::{Progress, Rate, Rest, ToolEnvironment};
+use crate::environment::{Progress, Rate, Rest, ToolEnvironment, hold};
 use crate::error::ToolError;
 use crate::files::folder_of;
 use crate::files::output::Output;
@@ -17,7 +17,7 @@ use futures_util::future::LocalBoxFuture;
 use serde_json::json;
 use std::time::Duration;
 use storage_client::{
-    AccountAddress, MessageLife, PutMessage, QueueClient, QueueMessage, Settings, StorageAccount,
+    AccountAddress, MessageLife, PutMessage, QueueClient, QueueMessage, Service, Settings, StorageAccount,
     Surroundings,
 };
 
@@ -38,6 +38,11 @@ pub struct QueuePlace {
 }
 
 impl QueuePlace {
+    /// Whether it is the same queue under another spelling.
+    fn is_same(&self, other: &Self) -> bool {
+        self.queue == other.queue && self.address.has_same_endpoint(&other.address, Service::Queue)
+    }
+
     fn client(&self, surroundings: &Surroundings) -> QueueClient {
         StorageAccount::new(self.address.clone(), self.settings.clone(), surroundings.clone())
             .queue(&self.queue)
@@ -77,30 +82,50 @@ pub fn peek<'a, 'e: 'a>(
     })
 }
 
-/// Moves messages to the end of a file, a line each; how many.
+/// What a drain has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Messages that were moved; with a dry run those that would be first.
+    pub count: u64,
+    /// About how many are left, which others work on or which are not due: nobody can receive them now.
+    pub invisible: u64,
+}
+
+/// Moves messages to the end of a file, a line each.
+///
+/// # Errors
+/// That of a request or of the file; that another process drains into the same file.
 pub fn drain<'a, 'e: 'a>(
     place: &'a QueuePlace,
     file: &'a str,
     taking: Taking,
     environment: &'a mut ToolEnvironment<'e>,
-) -> LocalBoxFuture<'a, Result<u64, ToolError>> {
+) -> LocalBoxFuture<'a, Result<Drained, ToolError>> {
     Box::pin(async move {
         let queue = place.client(&environment.surroundings);
         if taking.is_dry {
-            return Ok(queue.peek(peeked(taking)).await?.len() as u64);
+            let count = queue.peek(peeked(taking)).await?.len() as u64;
+            return Ok(Drained { count, invisible: 0 });
         }
-        // Before anything is received: that there is such a queue, and such a file.
+        // Before anything is received: that there is such a queue, and such a file, which nobody else writes
+        // to: each has an offset of its own.
         queue.properties().await?;
+        let _held = hold(&*environment.locks.of_file(file), file, file)?;
         let mut output = open_end(&*environment.disk, file).await?;
         let mut moved = Moved::new("draining", environment);
         loop {
             let messages = moved.next(&queue, taking, environment).await?;
             if messages.is_empty() {
-                return Ok(moved.count);
+                let is_bounded = moved.count >= taking.count_max;
+                // What was to be done is done, whatever this answers.
+                let left = if is_bounded { None } else { queue.properties().await.ok() };
+                let invisible = left.map_or(0, |left| left.message_count);
+                return Ok(Drained { count: moved.count, invisible });
             }
             let lines: String = messages.iter().map(message_line).collect();
             if let Err(error) = output.append(lines.into_bytes()).await {
-                output.cut().await?;
+                // The first error is what is to be known. Half a line gets its end by the next run.
+                let _ = output.cut().await;
                 return Err(moved.keep(error, &format!("are in {file}; the others are in the queue yet")));
             }
             output.sync().await?;
@@ -228,6 +253,11 @@ impl Moved {
     ) -> Result<(), ToolError> {
         match queue.delete_message(message).await {
             Ok(()) => {
+                self.count += 1;
+                Ok(())
+            }
+            // It was this deletion, whose answer was lost.
+            Err(error) if error.may_be_done() && error.code() == "MessageNotFound" => {
                 self.count += 1;
                 Ok(())
             }

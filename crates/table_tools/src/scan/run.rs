@@ -16,6 +16,9 @@ use tokio::sync::mpsc;
 /// Progress is shown, and the state is kept, so often.
 const EVERY: Duration = Duration::from_millis(250);
 
+/// A worker's task ended without a result.
+pub(crate) const BROKE_DOWN: &str = "a worker broke down, which is a mistake in this program";
+
 /// What is kept of a scan for a later run.
 pub(crate) struct Kept {
     pub(crate) ledger: Ledger,
@@ -55,10 +58,10 @@ pub(crate) async fn run<S: Sink>(
         let (scan, sender) = (scan.clone(), sender.clone());
         let mut table = TableAccess::of(table).reading(scan.request.snapshot.clone());
         let worker = async move {
+            let mut watched = FailsUnlessDone { scan: &scan, is_done: false };
             let result = work(&scan, &mut table, &mut sink).await;
-            if result.is_err() {
-                scan.fail();
-            }
+            watched.is_done = result.is_ok();
+            drop(watched);
             // The other end is there as long as workers are.
             let _ = sender.send((sink, result)).await;
         };
@@ -73,6 +76,20 @@ pub(crate) async fn run<S: Sink>(
         return Err(ToolError::Stopped);
     }
     Ok(sinks)
+}
+
+/// Ends the other workers of a scan when one fails, or breaks down: they would wait for its range for ever.
+struct FailsUnlessDone<'a> {
+    scan: &'a Scan,
+    is_done: bool,
+}
+
+impl Drop for FailsUnlessDone<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.scan.fail();
+        }
+    }
 }
 
 async fn watch<S>(
@@ -93,7 +110,7 @@ async fn watch<S>(
                 sinks.push(sink);
                 error = error.or(result.err());
             }
-            Either::Left((None, _)) => return Err(ToolError::refused("a worker broke down")),
+            Either::Left((None, _)) => return Err(error.unwrap_or(ToolError::refused(BROKE_DOWN))),
             Either::Right(_) => {
                 tick = clock.sleep(EVERY);
                 let (done, rest) = {

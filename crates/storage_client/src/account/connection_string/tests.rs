@@ -128,3 +128,32 @@ proptest! {
         let _ = AccountAddress::parse(&text);
     }
 }
+
+#[test]
+fn an_endpoint_is_the_same_in_all_spellings() {
+    let same = |one: &str, other: &str| {
+        let [one, other] = [one, other].map(|url| {
+            let address = AccountAddress::of("a", Credentials::Anonymous);
+            address.with_endpoint(Service::Table, url).expect("an endpoint")
+        });
+        assert!(!one.has_same_endpoint(&other, Service::Queue), "it has none");
+        one.has_same_endpoint(&other, Service::Table)
+    };
+    for (one, other) in [
+        ("http://127.0.0.1:10002/a", "http://localhost:10002/a/"),
+        ("http://127.0.0.1:10002/a", "http://[::1]:10002/a"),
+        ("http://LOCALHOST:10002/a", "http://127.0.0.2:10002/a"),
+        ("https://a.table.core.windows.net", "https://A.Table.core.windows.net.:443/"),
+        ("https://a.table.core.windows.net", "http://a.table.core.windows.net"),
+    ] {
+        assert!(same(one, other), "{one} {other}");
+    }
+    for (one, other) in [
+        ("http://127.0.0.1:10002/a", "http://127.0.0.1:10003/a"),
+        ("http://127.0.0.1:10002/a", "http://127.0.0.1:10002/b"),
+        ("http://10.0.0.1:10002/a", "http://127.0.0.1:10002/a"),
+        ("https://a.table.core.windows.net", "https://b.table.core.windows.net"),
+    ] {
+        assert!(!same(one, other), "{one} {other}");
+    }
+}

@@ -17,7 +17,7 @@ fn file(entities: &[Entity]) -> Vec<u8> {
     assert!(rows.iter().all(|row| columns.add(row)));
     columns.fix();
     put_head(&mut out, &columns);
-    rows.iter().for_each(|row| put_record(&mut out, row, &columns));
+    rows.iter().for_each(|row| put_record(&mut out, row, &columns).expect("a record"));
     out
 }
 
@@ -49,6 +49,17 @@ fn a_file_is_as_it_is_documented() {
                     Edm.String,Edm.String,Edm.String,Edm.Int32,Edm.Double\n\
                     p,r,\"O\"\"Neil\",7,\np,s,\"\",,NaN\n";
     assert_eq!(String::from_utf8(file(&entities)).expect("text"), expected);
+}
+
+/// The text was written as an empty one.
+#[test]
+fn a_text_that_no_cell_can_hold_is_refused() {
+    let row = Row::parse(r#"{"PartitionKey":"p","RowKey":"r","S":"\ud800"}"#).expect("a row");
+    let (mut columns, mut out) = (Columns::default(), Vec::new());
+    assert!(columns.add(&row));
+    columns.fix();
+    let refused = put_record(&mut out, &row, &columns);
+    assert_eq!(refused, Err("\"p\" \"r\": property S: it has an escape that is no character".to_owned()));
 }
 
 #[test]
@@ -86,6 +97,11 @@ fn mistakes_are_named() {
     assert_eq!(read(b"A,RowKey\nEdm.String,Edm.String\n"), Err(RecordError::NoKeyColumn("PartitionKey")));
     let twice = b"PartitionKey,RowKey,A,A\nEdm.String,Edm.String,Edm.Guid,Edm.Guid\n";
     assert_eq!(read(twice), Err(RecordError::Twice("A".to_owned())));
+    for name in ["A@B", "odata.etag", &"a".repeat(256)] {
+        let text = format!("PartitionKey,RowKey,{name}\nEdm.String,Edm.String,Edm.Guid\n");
+        assert!(read(text.as_bytes()).is_err(), "{name}");
+    }
+    assert_eq!(cells(&",".repeat(CELLS_MAX)), Err(RecordError::TooManyColumns));
     assert_eq!(cells("\"a"), Err(RecordError::OpenQuote));
     assert_eq!(record_size(b"a,\"b\n"), None);
 }

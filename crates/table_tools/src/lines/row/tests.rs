@@ -87,6 +87,8 @@ fn what_is_no_entity_is_refused_in_one_line() {
         (r#"{"PartitionKey":"p","RowKey":"r","X":1"#, "byte 38: the text ends too early"),
         (r#"{"PartitionKey":"p","RowKey":"r","X":1} x"#, "byte 40: there is more behind the entity"),
         (r#"{"PartitionKey":"p","RowKey":"r","X":1,"X":2}"#, "property X is there twice"),
+        (r#"{"PartitionKey":"p","RowKey":"r","X":1,"RowKey":"s"}"#, "property RowKey is there twice"),
+        (r#"{"PartitionKey":"","PartitionKey":"","RowKey":"r"}"#, "property PartitionKey is there twice"),
         (
             r#"{"PartitionKey":"p","RowKey":"r","X@odata.type":"Edm.Int64","X":"a"}"#,
             "property X: \"a\" is no Edm.Int64",
@@ -107,6 +109,21 @@ fn what_is_no_entity_is_refused_in_one_line() {
         assert!(rows_of_page(page.as_bytes()).is_err() || page.ends_with('\u{0}'), "{page}");
     }
     assert!(rows_of_page(b"\xff").is_err());
+}
+
+/// A line of 16 MiB took minutes.
+#[test]
+fn an_entity_with_too_many_members_is_refused() {
+    let of = |count: usize, member: &dyn Fn(usize) -> String| {
+        let members: Vec<String> = (0..count).map(member).collect();
+        line(&format!("{{\"PartitionKey\":\"p\",\"RowKey\":\"r\",{}}}", members.join(",")))
+    };
+    let properties = |index| format!("\"p{index}\":1");
+    let annotations = |index| format!("\"p{index}@odata.type\":\"Edm.Int64\"");
+    let refused = Err("it has more than 4096 properties".to_owned());
+    assert!(of(PROPERTIES_MAX, &properties).is_ok());
+    assert_eq!(of(500_000, &properties), refused);
+    assert_eq!(of(500_000, &annotations), refused);
 }
 
 #[test]
