@@ -28,7 +28,11 @@ impl World {
         std::fs::write(folder.path().join(RULES), rules).expect("a file");
         let arguments =
             ["--in-memory", "--table-port=0", "--queue-port=0", "--blob-port=0", "--admin-port=none"];
-        let server = Server::start(folder.path(), &[&arguments[..], &["--simulate", RULES]].concat(), &[]);
+        let server = Server::start(
+            folder.path(),
+            &[&arguments[..], &["--simulate", RULES]].concat(),
+            &[("LARIMAR_LOG", "info")],
+        );
         let url = |name: &str| server.ready(name).trim_end_matches('/').to_owned() + "/devstoreaccount1";
         let (tables, queues, blobs) = (url("table"), url("queue"), url("blob"));
         let connection = format!(
