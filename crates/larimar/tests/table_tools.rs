@@ -138,7 +138,10 @@ impl Drop for Server {
 
 fn parts(output: Output) -> (i32, String, String) {
     let text = |bytes| String::from_utf8(bytes).expect("text");
-    (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
+    // A slow machine has lines of progress, too.
+    let errors = text(output.stderr);
+    let errors = errors.split_inclusive('\n').filter(|line| !line.contains(" so far, ")).collect();
+    (output.status.code().unwrap_or(-1), text(output.stdout), errors)
 }
 
 /// SplitMix64.
