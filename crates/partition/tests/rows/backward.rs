@@ -6,9 +6,12 @@ use partition::{
     Span, Visit,
 };
 
+/// A key, and the version and value there.
+type KeyedRow = (Vec<u8>, (RowVersion, Vec<u8>));
+
 /// Takes so many rows.
 struct Page {
-    rows: Vec<(Vec<u8>, (RowVersion, Vec<u8>))>,
+    rows: Vec<KeyedRow>,
     row_count_max: usize,
 }
 
