@@ -104,14 +104,14 @@ mod tests {
         let singles: Vec<&[u8]> = singles.iter().map(Vec::as_slice).collect();
         for (what, pinned, making, account, expected) in [
             ("none yet", &[][..], &[][..], "a", Place::Free),
-            ("four of its own", &full[..4], &[], "a", Place::None),
+            ("four of its own", &full[..4], &[][..], "a", Place::None),
             ("three and one in the making", &full[..3], &full[..1], "a", Place::None),
-            ("one is left", &full[1..], &[], "a", Place::Free),
+            ("one is left", &full[1..], &[][..], "a", Place::Free),
             ("one is left, in the making of another", &full[1..], &full[4..5], "a", Place::None),
-            ("all are taken, by those that have four", &full, &[], "e", Place::InsteadOf(0)),
-            ("the first has three only", &uneven, &[], "e", Place::InsteadOf(4)),
-            ("all are taken, and it has some", &uneven, &[], "b2", Place::None),
-            ("each has one", &singles, &[], "e", Place::None),
+            ("all are taken, by those that have four", &full[..], &[][..], "e", Place::InsteadOf(0)),
+            ("the first has three only", &uneven[..], &[][..], "e", Place::InsteadOf(4)),
+            ("all are taken, and it has some", &uneven[..], &[][..], "b2", Place::None),
+            ("each has one", &singles[..], &[][..], "e", Place::None),
         ] {
             assert_eq!(choose_place(pinned, making, account.as_bytes()), expected, "{what}");
         }
@@ -119,29 +119,34 @@ mod tests {
 
     #[test]
     fn who_keeps_most_memory_gives_way_first() {
-        let (t, u, v) = ((1, 10), (2, 20), (3, 5));
-        let none: &[(usize, u64)] = &[];
+        // Memory tables by letters.
+        let tables = |names: &str| -> Vec<(usize, u64)> {
+            let size_bytes = |name| match name {
+                't' => 10,
+                'u' => 20,
+                _ => 5,
+            };
+            names.chars().map(|name| (name as usize, size_bytes(name))).collect()
+        };
         for (what, pins, size_bytes_max, expected) in [
-            ("none", vec![], 0, vec![]),
-            ("it holds nothing", vec![("a", none)], 0, vec![]),
-            ("there is room", vec![("a", &[t])], 10, vec![]),
-            ("there is none", vec![("a", &[t])], 9, vec![0]),
-            ("what two hold counts once", vec![("a", &[t]), ("a", &[t])], 10, vec![]),
-            ("two that hold the same", vec![("a", &[t]), ("a", &[t])], 9, vec![0, 1]),
-            ("older, but it frees nothing", vec![("a", none), ("a", &[t]), ("b", none)], 0, vec![1]),
-            ("older, but another holds more", vec![("a", &[v]), ("b", &[t]), ("b", &[u])], 30, vec![1]),
-            ("one holds the same with others", vec![("a", &[t]), ("b", &[t, u])], 10, vec![1]),
-            ("older, and held by another, too", vec![("a", &[t]), ("a", &[t, u])], 10, vec![1]),
-            ("all of one before any of another", vec![("a", &[v]), ("b", &[t]), ("b", &[u])], 5, vec![1, 2]),
-            ("the oldest of three", vec![("a", &[v]), ("a", &[t]), ("a", &[u])], 30, vec![0]),
-            ("shared, and of two accounts", vec![("a", &[t]), ("b", &[t]), ("c", &[v])], 9, vec![0, 1]),
+            ("none", "", 0, vec![]),
+            ("it holds nothing", "a:", 0, vec![]),
+            ("there is room", "a:t", 10, vec![]),
+            ("there is none", "a:t", 9, vec![0]),
+            ("what two hold counts once", "a:t a:t", 10, vec![]),
+            ("two that hold the same", "a:t a:t", 9, vec![0, 1]),
+            ("older, but it frees nothing", "a: a:t b:", 0, vec![1]),
+            ("older, but another holds more", "a:v b:t b:u", 30, vec![1]),
+            ("one holds the same with others", "a:t b:tu", 10, vec![1]),
+            ("older, and held by another, too", "a:t a:tu", 10, vec![1]),
+            ("all of one before any of another", "a:v b:t b:u", 5, vec![1, 2]),
+            ("the oldest of three", "a:v a:t a:u", 30, vec![0]),
+            ("shared, and of two accounts", "a:t b:t c:v", 9, vec![0, 1]),
         ] {
             let pins: Vec<Held<'_>> = pins
-                .iter()
-                .map(|(account, tables): &(&str, &[(usize, u64)])| Held {
-                    account: account.as_bytes(),
-                    tables: tables.to_vec(),
-                })
+                .split_whitespace()
+                .filter_map(|pin| pin.split_once(':'))
+                .map(|(account, names)| Held { account: account.as_bytes(), tables: tables(names) })
                 .collect();
             let ended: Vec<usize> = choose_ended(&pins, size_bytes_max).into_iter().collect();
             assert_eq!(ended, expected, "{what}");
