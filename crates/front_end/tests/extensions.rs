@@ -125,6 +125,14 @@ async fn pages_are_of_a_pinned_snapshot_on_request() {
     stamp.create_table("Others").await;
     let other = stamp.send("GET", "/Others()", &read, "").await.expect(410);
     assert_eq!(other.json()["odata.error"]["code"], "SnapshotExpired");
+    // Nor is it where no rows are asked for: it can't be probed, and not be ended.
+    let nothing = "/Others()?$filter=PartitionKey%20eq%20'a'%20and%20PartitionKey%20eq%20'b'";
+    let end = [("x-larimar-snapshot", token.as_str()), ("x-larimar-extensions", "snapshot-end")];
+    stamp.send("GET", nothing, &[], "").await.expect(200);
+    for (path, headers) in [(nothing, &read[..]), (nothing, &end[..]), ("/Others()", &end[..])] {
+        let other = stamp.send("GET", path, headers, "").await.expect(410);
+        assert_eq!(other.json()["odata.error"]["code"], "SnapshotExpired");
+    }
 
     let end = [("x-larimar-snapshot", token.as_str()), ("x-larimar-extensions", "snapshot-end")];
     let last = stamp.send("GET", "/People()", &end, "").await.expect(200);

@@ -52,7 +52,8 @@ pub use operation::{
     ScanEnd, Visit,
 };
 pub use partition_server::{
-    PINNED_SNAPSHOT_AGE_MAX, PINNED_SNAPSHOT_IDLE_MAX, PINNED_SNAPSHOTS_MAX, PINNED_SNAPSHOTS_OF_ACCOUNT_MAX,
+    PINNED_SNAPSHOT_AGE_MAX, PINNED_SNAPSHOT_FIRST_IDLE_MAX, PINNED_SNAPSHOT_IDLE_MAX, PINNED_SNAPSHOTS_MAX,
+    PINNED_SNAPSHOTS_OF_ACCOUNT_MAX,
 };
 pub use partitions::Partitions;
 pub use pause::Pause;
@@ -63,6 +64,6 @@ pub use settings::{
     HEAT_SAMPLE_ONE_IN, MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN,
     OPERATION_READ_SIZE_BYTES_MAX, PartitionSettings, PlantedFault, SettingError,
 };
-pub use snapshot_id::{NoSnapshotId, SnapshotId};
+pub use snapshot_id::{NoSnapshotId, SnapshotId, SnapshotOf};
 pub use statistics::{PartitionStatistics, RangeDetails, RangeStatistics, ServedRange};
 pub use tree::block_cache::CacheStatistics;

@@ -22,7 +22,7 @@ use crate::partition_server::{Change, PartitionServer};
 use crate::range_moment::RangeMoment;
 use crate::range_partition::{DataPin, Life, RangeMetrics, Shared};
 use crate::settings::PartitionSettings;
-use crate::snapshot_id::SnapshotId;
+use crate::snapshot_id::{SnapshotId, SnapshotOf};
 use crate::statistics::{PartitionStatistics, RangeDetails, RangeStatistics};
 use crate::tree::block_cache::BlockCache;
 use base::{BoxFuture, Environment, Ticks};
@@ -62,6 +62,7 @@ impl Partitions {
             let cache = BlockCache::new(settings.cache_size_bytes_max);
             let shared = Shared {
                 clock: env.clock.clone(),
+                random: env.random.clone(),
                 spawner: env.spawner.clone(),
                 streams,
                 cache: Arc::new(cache.recording(env.clock.clone(), metrics.disk_wait.clone())),
@@ -73,6 +74,7 @@ impl Partitions {
                 row_data_writer,
                 metrics,
                 life: Life { incarnation, lease, shown: Arc::default() },
+                was_refused_space: Arc::default(),
             };
             // Its threads and ranges would go on: a process that stands by tries again.
             let abandoned = AbandonedOnDrop::new(&shared.maintenance);
@@ -189,13 +191,17 @@ impl Partitions {
     /// Pins a snapshot of all rows of `keys`, which are of one account: scans that name it show the rows of
     /// one moment, over all range partitions. Bounded: see [`crate::PINNED_SNAPSHOTS_OF_ACCOUNT_MAX`],
     /// [`crate::PINNED_SNAPSHOT_IDLE_MAX`] and what is beside them.
-    pub fn pin_snapshot(&self, table: ObjectTable, keys: KeyRange) -> Result<SnapshotId, PartitionError> {
-        self.server.pin(table, keys)
+    pub fn pin_snapshot(
+        &self,
+        table: ObjectTable,
+        keys: KeyRange,
+    ) -> BoxFuture<'_, Result<SnapshotId, PartitionError>> {
+        Box::pin(self.server.pin(table, keys))
     }
 
-    /// Ends a pinned snapshot; nothing happens if it is gone.
-    pub fn unpin_snapshot(&self, id: SnapshotId) {
-        self.server.unpin(id);
+    /// Ends a pinned snapshot; nothing happens if it is gone, or is of other rows.
+    pub fn unpin_snapshot(&self, snapshot: &SnapshotOf) {
+        self.server.unpin(snapshot);
     }
 
     /// Snapshots that are pinned.
@@ -207,19 +213,18 @@ impl Partitions {
     /// part. [`PartitionError::SnapshotExpired`] if it is gone, or is of other rows.
     pub async fn scan_pinned<S: Scan>(
         &self,
-        id: SnapshotId,
-        table: ObjectTable,
+        snapshot: &SnapshotOf,
         spans: Vec<Span>,
         mut scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
-        let end = self.server.scan_pinned(id, table, spans, false, &mut scan).await?;
+        let end = self.server.scan_pinned(snapshot, spans, false, &mut scan).await?;
         Ok((scan, end))
     }
 
     /// Shows the rows of `spans` from the last one to the first; each span lies behind the one before it. As
-    /// they are, in each range partition of one snapshot, or as they were when `snapshot` was pinned. A scan
-    /// that stops goes on, as one of these, with all up to and including the key at which it did. A scan
-    /// that skips rows is shown them all the same.
+    /// they are, in each range partition of one snapshot, or as they were when `snapshot`, which is
+    /// of this table, was pinned. A scan that stops goes on, as one of these, with all up to and including
+    /// the key at which it did. A scan that skips rows is shown them all the same.
     ///
     /// It costs more than a scan in the order of keys: small parts of a range are read and turned round. The
     /// last row of a range costs a block of each checkpoint.
@@ -227,11 +232,11 @@ impl Partitions {
         &self,
         table: ObjectTable,
         spans: Vec<Span>,
-        snapshot: Option<SnapshotId>,
+        snapshot: Option<&SnapshotOf>,
         mut scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
         let end = match snapshot {
-            Some(id) => self.server.scan_pinned(id, table, spans, true, &mut scan).await?,
+            Some(snapshot) => self.server.scan_pinned(snapshot, spans, true, &mut scan).await?,
             None => self.server.scan_backward(table, spans, &mut scan).await?,
         };
         Ok((scan, end))

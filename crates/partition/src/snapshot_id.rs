@@ -1,22 +1,42 @@
-//! Which pinned snapshot a scan reads: the life of the process that pinned it, and a number in it.
+//! Which pinned snapshot a scan reads.
 //!
-//! What always holds: an id that was given once never means another snapshot, also after a restart.
+//! What always holds: an id is random, so that nobody guesses another's, and it never means another snapshot,
+//! also after a restart. It alone gives no right: whoever names it names the rows that it must be of, too.
 
+use crate::key::KeyRange;
+use crate::operation::ObjectTable;
+use base::Random;
 use std::fmt;
 use std::str::FromStr;
 
-/// A pinned snapshot. As text it is `LIFE-NUMBER`, both hexadecimal.
+/// Digits of its text.
+const TEXT_LEN: usize = 32;
+
+/// A pinned snapshot. As text it is 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SnapshotId {
-    /// The life of the process that has it.
-    pub(crate) life: u128,
-    /// In that life.
-    pub(crate) number: u64,
+pub struct SnapshotId(u128);
+
+impl SnapshotId {
+    /// A new one.
+    pub(crate) fn draw(random: &dyn Random) -> Self {
+        SnapshotId(u128::from(random.next_u64()) << 64 | u128::from(random.next_u64()))
+    }
+}
+
+/// A pinned snapshot as a request names it. One that is not of just these rows is as if there were none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SnapshotOf {
+    /// Which one.
+    pub id: SnapshotId,
+    /// Of this table.
+    pub table: ObjectTable,
+    /// Of these keys, all of which were pinned.
+    pub keys: KeyRange,
 }
 
 impl fmt::Display for SnapshotId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}-{:x}", self.life, self.number)
+        write!(f, "{:0TEXT_LEN$x}", self.0)
     }
 }
 
@@ -28,14 +48,10 @@ impl FromStr for SnapshotId {
     type Err = NoSnapshotId;
 
     fn from_str(text: &str) -> Result<Self, NoSnapshotId> {
-        let (life, number) = text.split_once('-').ok_or(NoSnapshotId)?;
-        let is_plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if life.len() != 32 || !is_plain(life) || !is_plain(number) {
+        if text.len() != TEXT_LEN || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(NoSnapshotId);
         }
-        let life = u128::from_str_radix(life, 16).map_err(|_| NoSnapshotId)?;
-        let number = u64::from_str_radix(number, 16).map_err(|_| NoSnapshotId)?;
-        Ok(SnapshotId { life, number })
+        u128::from_str_radix(text, 16).map(SnapshotId).map_err(|_| NoSnapshotId)
     }
 }
 
@@ -46,8 +62,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ids_come_back(life: u128, number: u64) {
-            let id = SnapshotId { life, number };
+        fn ids_come_back(bits: u128) {
+            let id = SnapshotId(bits);
             prop_assert_eq!(id.to_string().parse(), Ok(id));
         }
 
@@ -59,9 +75,7 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused() {
-        for text in
-            ["", "-", "1-1", "+0000000000000000000000000000001-1", "00000000000000000000000000000001-"]
-        {
+        for text in ["", "-", "1", "+0000000000000000000000000000001", "000000000000000000000000000000001"] {
             assert_eq!(text.parse::<SnapshotId>(), Err(NoSnapshotId), "{text}");
         }
     }

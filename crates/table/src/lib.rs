@@ -30,7 +30,7 @@ pub use filter::{
     PlanClass, PlannedComparison, PlannedRange,
 };
 pub use name::{check_property_name, check_table_name};
-pub use partition::{PartitionError, SnapshotId};
+pub use partition::{PartitionError, SnapshotId, SnapshotOf};
 pub use queries::entity_count::EntityCount;
 pub use queries::entity_page::{EntityPage, EntityToken};
 pub use queries::entity_query::EntityQuery;

@@ -1,6 +1,6 @@
 //! Rows in memory, for tests: the partition layer's interface, with decisions applied at once.
 
-use crate::queries::page_walk::{Reading, RowSource};
+use crate::queries::page_walk::{RowReading, RowSource};
 use base::{BoxFuture, Clock, Ticks};
 use bytes::Bytes;
 use partition::{
@@ -63,7 +63,7 @@ impl RowSource for MemoryRows {
         &self,
         table: ObjectTable,
         spans: Vec<Span>,
-        Reading { snapshot, is_reverse }: Reading,
+        RowReading { snapshot, is_reverse }: RowReading,
         mut scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
         assert_eq!(snapshot, None, "rows in memory have no snapshots");

@@ -13,7 +13,7 @@ use crate::tables::create_table::CreateTable;
 use crate::tables::set_table_policies::SetTablePolicies;
 use crate::tables::table_row::TableRow;
 use base::{Clock, Spawner};
-use partition::{KeyRange, ObjectTable, Partitions, Row, RowKey, RowVersion, SnapshotId};
+use partition::{KeyRange, ObjectTable, Partitions, Row, RowKey, RowVersion, SnapshotId, SnapshotOf};
 use service::container::{container_key, settings_key};
 use service::policy::check_policies;
 use service::{
@@ -182,15 +182,24 @@ impl TableService {
 
     /// Pins a snapshot of the table's entities: queries that name it read this moment. It ends with
     /// [`Self::unpin_snapshot`], some time after its last use, or when there is no room for it.
-    pub async fn pin_snapshot(&self, account: &str, table: &str) -> Result<SnapshotId, TableError> {
+    pub async fn pin_snapshot(&self, account: &str, table: &str) -> Result<SnapshotOf, TableError> {
         let container_id = self.container_id(account, table).await?;
-        let entities = KeyRange::container(account, container_id);
-        Ok(self.partitions.pin_snapshot(ObjectTable::Entity, entities)?)
+        let (table, keys) = (ObjectTable::Entity, KeyRange::container(account, container_id));
+        let id = self.partitions.pin_snapshot(table, keys.clone()).await?;
+        Ok(SnapshotOf { id, table, keys })
     }
 
     /// Ends a pinned snapshot; nothing happens if it is gone.
-    pub fn unpin_snapshot(&self, snapshot: SnapshotId) {
+    pub fn unpin_snapshot(&self, snapshot: &SnapshotOf) {
         self.partitions.unpin_snapshot(snapshot);
+    }
+
+    /// Ends the snapshot with this id; nothing happens if it is gone, or is of another table.
+    pub async fn end_snapshot(&self, account: &str, table: &str, id: SnapshotId) -> Result<(), TableError> {
+        let container_id = self.container_id(account, table).await?;
+        let keys = KeyRange::container(account, container_id);
+        self.unpin_snapshot(&SnapshotOf { id, table: ObjectTable::Entity, keys });
+        Ok(())
     }
 
     /// The table's stored access policies.

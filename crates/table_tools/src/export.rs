@@ -112,6 +112,7 @@ pub fn export<'a, 'e: 'a>(
         if let Some(exported) = files.finished(kept.as_ref()).await? {
             return Ok(exported);
         }
+        let kept_snapshot = kept_token(kept.as_ref().and_then(|kept| kept.snapshot.as_deref()), &files.file)?;
         let has_partial = files.size_of(&files.partial).await?.is_some();
         let (ledger, output, snapshot) = match kept {
             Some(kept) if kept.is_read && has_partial => return files.finish(plan, kept, environment).await,
@@ -120,7 +121,7 @@ pub fn export<'a, 'e: 'a>(
             Some(kept) => {
                 files.refuse_existing(plan).await?;
                 let output = Output::resume(&*files.disk, &files.partial, kept.size_bytes).await?;
-                (kept.ledger, output, kept.snapshot.as_deref().and_then(SnapshotToken::parse))
+                (kept.ledger, output, kept_snapshot)
             }
             None => files.begin(plan, environment).await?,
         };
@@ -159,6 +160,18 @@ pub fn export<'a, 'e: 'a>(
         }
         files.finish(plan, kept, environment).await
     })
+}
+
+/// The token of the snapshot that an earlier run has read. One that is none is refused: without it the rest
+/// of the file would be of now, and its first part of then.
+fn kept_token(kept: Option<&str>, file: &str) -> Result<Option<SnapshotToken>, ToolError> {
+    let Some(text) = kept else { return Ok(None) };
+    let refused = || {
+        ToolError::Refused(format!(
+            "what is kept of the export to {file} names the snapshot '{text}', which is none; begin anew with --restart"
+        ))
+    };
+    SnapshotToken::parse(text).map(Some).ok_or_else(refused)
 }
 
 impl ExportPlan {
@@ -353,5 +366,22 @@ impl Keeper for StateKeeper {
             let (ledger, snapshot, made_bytes) = (kept.ledger, self.snapshot.clone(), None);
             self.state.write(&ExportState { ledger, snapshot, size_bytes, is_read: false, made_bytes }).await
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An export went on with the rows of now, because the token of its snapshot did not read.
+    #[test]
+    fn a_kept_snapshot_is_read_or_the_export_refused() {
+        assert!(kept_token(None, "f").is_ok_and(|token| token.is_none()));
+        let token = kept_token(Some("00ff"), "f").ok().flatten();
+        assert_eq!(token.map(|token| token.to_string()), Some("00ff".to_owned()));
+        for text in ["", "a b", "\u{e9}"] {
+            let refused = kept_token(Some(text), "f");
+            assert!(matches!(&refused, Err(ToolError::Refused(why)) if why.contains("--restart")), "{text}");
+        }
     }
 }

@@ -37,7 +37,6 @@ pub(crate) async fn count_entities(
     let snapshot = PageSnapshot::open(context, &table).await?;
     entity_query.reading.snapshot = snapshot.id;
     let count = context.service.count(context.account, &table, &entity_query).await;
-    snapshot.note_page(context, count.is_ok());
     let count = count.map_err(from_table)?;
     let mut body = Vec::with_capacity(256);
     put_list_start(&mut body, &answer_context(context, level, &table, query));
@@ -45,7 +44,6 @@ pub(crate) async fn count_entities(
     let mut reply = Reply::json(StatusCode::OK, level.content_type(), body);
     reply.header(ROWS_COUNTED, HeaderValue::from(count.entities));
     reply.header(BYTES_COUNTED, HeaderValue::from(count.size_bytes));
-    snapshot.put_into(&mut reply);
     let is_reverse = context.extensions.reverse;
     let next = count.next.and_then(|next| shown_next(next, is_reverse, context.grant.bounds()));
     if let Some(next) = next {
@@ -56,5 +54,6 @@ pub(crate) async fn count_entities(
         let statistics = QueryStatistics { class: count.class, rows_read: count.rows_read, rows_returned: 0 };
         statistics.put_into(&mut reply);
     }
+    snapshot.finish(context, &table, &mut reply).await;
     Ok(reply)
 }

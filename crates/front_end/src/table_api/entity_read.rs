@@ -90,14 +90,18 @@ pub(crate) async fn query_entities(
     let snapshot = PageSnapshot::open(context, &table).await?;
     entity_query.reading.snapshot = snapshot.id;
     let page = context.service.query(context.account, &table, &entity_query).await;
-    snapshot.note_page(context, page.is_ok());
     let page = page.map_err(from_table)?;
     let next = page.next.clone().filter(|_| entity_query.top > 0);
     let is_reverse = context.extensions.reverse;
     let next = next.and_then(|next| shown_next(next, is_reverse, context.grant.bounds()));
     // Simulated boundaries are of the live service, whose scans are in the order of keys.
-    let (row_count, next, ends_early) = match context.environment.simulated.filter(|_| !is_reverse) {
+    let (row_count, next, ends_early) = match context.environment.simulated {
         None => (entity_query.top, next, false),
+        Some(simulated) if is_reverse => {
+            let rows = page.entities().take(entity_query.top).map(|entity| entity.partition_key());
+            simulated.admit_rows(&table, rows)?;
+            (entity_query.top, next, false)
+        }
         Some(simulated) => simulated_end(simulated, &table, &entity_query, &page, next)?,
     };
     let answer = answer_context(context, level, &table, query);
@@ -122,7 +126,6 @@ pub(crate) async fn query_entities(
     if let Some(next) = next {
         put_next(&mut reply, &next, is_reverse);
     }
-    snapshot.put_into(&mut reply);
     if ends_early {
         SimulatedRequest::mark_boundary(&mut reply);
     }
@@ -132,6 +135,7 @@ pub(crate) async fn query_entities(
     if context.statistics {
         QueryStatistics { class: page.class, rows_read, rows_returned }.put_into(&mut reply);
     }
+    snapshot.finish(context, &table, &mut reply).await;
     Ok(reply)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! x-larimar-extensions: startswith, count      request; blanks and empty names do nothing
-//! x-larimar-snapshot: 0123…-1                  request; see `page_snapshot`
+//! x-larimar-snapshot: 0123…                    request; see `page_snapshot`
 //! ```
 //!
 //! What always holds: a request without these headers is answered as the protocol says; a name that is not

@@ -147,6 +147,7 @@ pub(crate) fn shared(env: &Environment, streams: Arc<Streams>) -> Result<Shared,
     let settings = PartitionSettings::default();
     Ok(Shared {
         clock: env.clock.clone(),
+        random: env.random.clone(),
         spawner: env.spawner.clone(),
         data_writer: DataWriter::start(&*env.spawner, &streams, settings.in_flight_size_bytes_max())?,
         row_data_writer: DataWriter::start_for_flushes(&*env.spawner, &streams)?,
@@ -162,5 +163,6 @@ pub(crate) fn shared(env: &Environment, streams: Arc<Streams>) -> Result<Shared,
             lease: Arc::new(EndlessLease),
             shown: Arc::default(),
         },
+        was_refused_space: Arc::default(),
     })
 }

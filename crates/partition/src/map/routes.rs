@@ -60,6 +60,21 @@ impl<T: Clone> Routes<T> {
         self.tables.get(&table).into_iter().flat_map(|ranges| ranges.values().map(|route| &route.owner))
     }
 
+    /// Owners of keys of `keys`, in key order.
+    pub(crate) fn owners_of(&self, table: ObjectTable, keys: &KeyRange) -> impl Iterator<Item = &T> {
+        let end = keys.end.clone();
+        let ranges = self.tables.get(&table).filter(|_| !keys.is_empty());
+        let found = ranges.into_iter().flat_map(move |ranges| {
+            let before = ranges.range::<Bytes, _>(..=&keys.start).next_back();
+            let is_in = before.filter(|(_, route)| route.end.as_ref().is_none_or(|end| *end > keys.start));
+            let behind = (Bound::Excluded(&keys.start), Bound::Unbounded);
+            is_in.into_iter().chain(ranges.range::<Bytes, _>(behind))
+        });
+        found
+            .take_while(move |(start, _)| end.as_ref().is_none_or(|end| *start < end))
+            .map(|(_, route)| &route.owner)
+    }
+
     /// All owners, in the order of tables and keys.
     pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
         self.tables.values().flat_map(|ranges| ranges.values().map(|route| &route.owner))
@@ -110,6 +125,28 @@ mod tests {
         }
         assert_eq!(routes.owner(ObjectTable::Container, b"a"), None);
         assert_eq!(routes.owners(TABLE).copied().collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_range_of_keys_has_the_owners_of_its_keys() {
+        let routes = routes(&[("", Some("g")), ("g", Some("p")), ("p", None)]);
+        for (start, end, expected) in [
+            ("", None, vec![0, 1, 2]),
+            ("a", Some("b"), vec![0]),
+            ("a", Some("g"), vec![0]),
+            ("a", Some("ga"), vec![0, 1]),
+            ("g", Some("p"), vec![1]),
+            ("h", None, vec![1, 2]),
+            ("z", None, vec![2]),
+            ("z", Some("z"), vec![]),
+        ] {
+            let keys = KeyRange { start: Bytes::from(start), end: end.map(Bytes::from) };
+            let found: Vec<usize> = routes.owners_of(TABLE, &keys).copied().collect();
+            assert_eq!(found, expected, "{start} {end:?}");
+        }
+        let gap = self::routes(&[("", Some("g")), ("p", None)]);
+        let keys = KeyRange { start: Bytes::from_static(b"h"), end: None };
+        assert_eq!(gap.owners_of(TABLE, &keys).copied().collect::<Vec<_>>(), [1]);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! never "no rows", and so is a key whose range is damaged (`owner`).
 
 mod balance;
+mod choose_pins;
 mod collect;
 mod hand_over;
 mod heat;
@@ -27,7 +28,8 @@ mod unnamed_range;
 pub(crate) use hand_over::Change;
 pub(crate) use open_map::{MapLook, look_at_map};
 pub use pinned_snapshots::{
-    PINNED_SNAPSHOT_AGE_MAX, PINNED_SNAPSHOT_IDLE_MAX, PINNED_SNAPSHOTS_MAX, PINNED_SNAPSHOTS_OF_ACCOUNT_MAX,
+    PINNED_SNAPSHOT_AGE_MAX, PINNED_SNAPSHOT_FIRST_IDLE_MAX, PINNED_SNAPSHOT_IDLE_MAX, PINNED_SNAPSHOTS_MAX,
+    PINNED_SNAPSHOTS_OF_ACCOUNT_MAX,
 };
 pub(crate) use range_ids::{FIRST_RANGE_ID, range_ids};
 pub(crate) use server::PartitionServer;

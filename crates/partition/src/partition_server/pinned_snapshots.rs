@@ -7,16 +7,19 @@
 //!
 //! What always holds: a pin that is gone is an error, [`PartitionError::SnapshotExpired`], never a read of
 //! another moment. Pins are bounded in number, in time without use, in age, and in the memory that is there
-//! only for them; a full disk ends them all. None outlives the process.
+//! only for them; a disk that is nearly full, or a write that found no space, ends them all. None outlives the
+//! process. Which give way to others [`super::choose_pins`] says.
 
 use crate::error::PartitionError;
 use crate::heat::tally::Access;
 use crate::key::{KeyRange, Span, take_before, take_from};
 use crate::operation::{ObjectTable, Scan, ScanEnd};
 use crate::range_partition::{PinnedView, RangePartition, WalkEnd};
+use crate::snapshot_id::{SnapshotId, SnapshotOf};
+use base::Clock;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -27,9 +30,11 @@ pub const PINNED_SNAPSHOTS_MAX: usize = 16;
 pub const PINNED_SNAPSHOTS_OF_ACCOUNT_MAX: usize = 4;
 /// A pin that is not used for so long is gone.
 pub const PINNED_SNAPSHOT_IDLE_MAX: Duration = Duration::from_secs(120);
+/// One that no second scan has read yet, because the answer with its id may have been lost.
+pub const PINNED_SNAPSHOT_FIRST_IDLE_MAX: Duration = Duration::from_secs(15);
 /// A pin is gone after so long, whatever its use.
 pub const PINNED_SNAPSHOT_AGE_MAX: Duration = Duration::from_secs(3600);
-/// This part of the memory tables' budget may be flushed and yet in memory for pins; the oldest end for more.
+/// This part of the memory tables' budget may be flushed and yet in memory for pins; some end for more.
 pub(super) const MEMORY_DIVISOR: u64 = 4;
 /// Pins are looked at so often.
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -45,12 +50,15 @@ pub(super) struct State {
     pub(super) last_number: u64,
     /// The oldest first.
     pub(super) pins: BTreeMap<u64, Arc<Pin>>,
+    /// The accounts of those that are being made, which have a place.
+    pub(super) making: Vec<Bytes>,
     /// A task looks at them.
     pub(super) is_watched: bool,
 }
 
 /// One snapshot.
 pub(super) struct Pin {
+    pub(super) id: SnapshotId,
     /// What the keys of its account start with.
     pub(super) account: Bytes,
     pub(super) table: ObjectTable,
@@ -58,42 +66,87 @@ pub(super) struct Pin {
     /// In key order.
     pub(super) ranges: Vec<(Arc<RangePartition>, PinnedView)>,
     pub(super) began_at: Duration,
-    /// Microseconds of monotonic time.
-    pub(super) used_at_us: AtomicU64,
+    pub(super) uses: Uses,
+}
+
+/// When a pin was used.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    /// The end of the last use. Microseconds of monotonic time.
+    used_at_us: AtomicU64,
+    /// Scans so far, and those under way.
+    scan_count: AtomicU64,
+    under_way_count: AtomicU64,
+}
+
+impl Uses {
+    /// None yet: a pin of now.
+    pub(super) fn new(now: Duration) -> Self {
+        Uses { used_at_us: AtomicU64::new(now.as_micros() as u64), ..Uses::default() }
+    }
+}
+
+/// A pin while a scan reads it.
+pub(super) struct PinInUse {
+    pin: Arc<Pin>,
+    clock: Arc<dyn Clock>,
+}
+
+impl PinInUse {
+    pub(super) fn new(pin: Arc<Pin>, clock: Arc<dyn Clock>) -> Self {
+        pin.uses.scan_count.fetch_add(1, Ordering::Relaxed);
+        pin.uses.under_way_count.fetch_add(1, Ordering::Relaxed);
+        PinInUse { pin, clock }
+    }
+}
+
+impl std::ops::Deref for PinInUse {
+    type Target = Pin;
+
+    fn deref(&self) -> &Pin {
+        &self.pin
+    }
+}
+
+impl Drop for PinInUse {
+    fn drop(&mut self) {
+        let now_us = self.clock.monotonic().as_micros() as u64;
+        self.pin.uses.used_at_us.fetch_max(now_us, Ordering::Relaxed);
+        self.pin.uses.under_way_count.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Pin {
-    pub(super) fn note_use(&self, now: Duration) {
-        self.used_at_us.fetch_max(now.as_micros() as u64, Ordering::Relaxed);
+    /// Whether it is what a request names: of just these rows.
+    pub(super) fn is(&self, snapshot: &SnapshotOf) -> bool {
+        self.id == snapshot.id && self.table == snapshot.table && self.keys == snapshot.keys
     }
 
     pub(super) fn is_over(&self, now: Duration) -> bool {
-        is_over(self.began_at, Duration::from_micros(self.used_at_us.load(Ordering::Relaxed)), now)
+        let uses = &self.uses;
+        let used_at = match uses.under_way_count.load(Ordering::Relaxed) {
+            0 => Duration::from_micros(uses.used_at_us.load(Ordering::Relaxed)),
+            _ => now,
+        };
+        is_over(self.began_at, used_at, uses.scan_count.load(Ordering::Relaxed), now)
     }
 
-    pub(super) fn covers(&self, table: ObjectTable, span: &Span) -> bool {
-        let covers = match span {
+    pub(super) fn covers(&self, span: &Span) -> bool {
+        match span {
             Span::Point(key) => self.keys.contains(key.as_bytes()),
             Span::Range(range) => self.keys.covers(range),
-        };
-        self.table == table && covers
+        }
     }
 }
 
-/// Whether a pin that began and was last used then has had its time.
-fn is_over(began_at: Duration, used_at: Duration, now: Duration) -> bool {
-    now.saturating_sub(used_at) >= PINNED_SNAPSHOT_IDLE_MAX
-        || now.saturating_sub(began_at) >= PINNED_SNAPSHOT_AGE_MAX
-}
-
-/// How many pins must end, the oldest first, so that the rest of them holds no more than `size_bytes_max`. Of
-/// each the memory that it holds, by address: what several hold counts once.
-pub(super) fn choose_ended(held: &[Vec<(usize, u64)>], size_bytes_max: u64) -> usize {
-    let held_from = |first: usize| {
-        let distinct: BTreeSet<(usize, u64)> = held[first..].iter().flatten().copied().collect();
-        distinct.iter().map(|(_, size_bytes)| size_bytes).sum::<u64>()
+/// Whether a pin that began and was last used then, by so many scans in all, has had its time.
+fn is_over(began_at: Duration, used_at: Duration, scan_count: u64, now: Duration) -> bool {
+    let idle_max = match scan_count {
+        // The request that pins it reads a page of it.
+        0 | 1 => PINNED_SNAPSHOT_FIRST_IDLE_MAX,
+        _ => PINNED_SNAPSHOT_IDLE_MAX,
     };
-    (0..held.len()).find(|first| held_from(*first) <= size_bytes_max).unwrap_or(held.len())
+    now.saturating_sub(used_at) >= idle_max || now.saturating_sub(began_at) >= PINNED_SNAPSHOT_AGE_MAX
 }
 
 impl PinnedSnapshots {
@@ -156,34 +209,19 @@ mod tests {
     #[test]
     fn a_pin_ends_unused_or_old() {
         let seconds = Duration::from_secs;
-        for (began_at, used_at, now, expected) in [
-            (0, 0, 119, false),
-            (0, 0, 120, true),
-            (0, 3500, 3599, false),
-            (0, 3599, 3600, true),
-            (9, 9, 0, false),
+        for (began_at, used_at, scan_count, now, expected) in [
+            (0, 0, 2, 119, false),
+            (0, 0, 2, 120, true),
+            (0, 0, 0, 14, false),
+            (0, 0, 0, 15, true),
+            (0, 4, 1, 18, false),
+            (0, 4, 1, 19, true),
+            (0, 3500, 2, 3599, false),
+            (0, 3599, 2, 3600, true),
+            (9, 9, 2, 0, false),
         ] {
-            let is_over = is_over(seconds(began_at), seconds(used_at), seconds(now));
-            assert_eq!(is_over, expected, "{began_at} {used_at} {now}");
-        }
-    }
-
-    #[test]
-    fn the_oldest_end_until_the_rest_has_room() {
-        // Two tables, of which one is held twice.
-        let (a, b, c) = ((1, 10), (2, 20), (3, 5));
-        for (held, size_bytes_max, expected) in [
-            (vec![], 0, 0),
-            (vec![vec![]], 0, 0),
-            (vec![vec![a]], 10, 0),
-            (vec![vec![a]], 9, 1),
-            (vec![vec![a], vec![a]], 10, 0),
-            (vec![vec![a, b], vec![a]], 30, 0),
-            (vec![vec![a, b], vec![a]], 29, 1),
-            (vec![vec![a], vec![a, b], vec![c]], 29, 2),
-            (vec![vec![a], vec![b], vec![c]], 4, 3),
-        ] {
-            assert_eq!(choose_ended(&held, size_bytes_max), expected, "{held:?} {size_bytes_max}");
+            let is_over = is_over(seconds(began_at), seconds(used_at), scan_count, seconds(now));
+            assert_eq!(is_over, expected, "{began_at} {used_at} {scan_count} {now}");
         }
     }
 }

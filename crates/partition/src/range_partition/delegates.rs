@@ -168,7 +168,10 @@ impl RangePartition {
 
     /// The memory tables that only the view keeps, or views of other moments: addresses, and bytes of each.
     pub(crate) fn tables_held_by(&self, view: &PinnedView) -> Vec<(usize, u64)> {
-        view.held_tables(&self.core.tree())
+        match self.core.has_left() {
+            true => view.held_tables(None),
+            false => view.held_tables(Some(&self.core.tree())),
+        }
     }
 }
 

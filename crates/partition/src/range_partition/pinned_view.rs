@@ -13,10 +13,11 @@ pub(crate) struct PinnedView {
 }
 
 impl PinnedView {
-    /// The memory tables that it has and `now` has not: addresses, and bytes of each.
-    pub(super) fn held_tables(&self, now: &Tree) -> Vec<(usize, u64)> {
-        let is_held = |table: &&Arc<MemoryTable>| !now.memory_tables().any(|other| Arc::ptr_eq(table, other));
-        let held = self.tree.memory_tables().filter(is_held);
+    /// The memory tables that it has and `now` has not: addresses, and bytes of each. `None`: the range is
+    /// gone, and has no other use for any of them.
+    pub(super) fn held_tables(&self, now: Option<&Tree>) -> Vec<(usize, u64)> {
+        let has = |now: &Tree, table: &Arc<MemoryTable>| now.memory_tables().any(|it| Arc::ptr_eq(table, it));
+        let held = self.tree.memory_tables().filter(|table| !now.is_some_and(|now| has(now, table)));
         held.map(|table| (Arc::as_ptr(table) as usize, table.size_bytes())).collect()
     }
 }

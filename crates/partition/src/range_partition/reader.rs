@@ -227,6 +227,9 @@ impl<'a> Walk<'a> {
         while !rest.is_empty() {
             let part = KeyRange { start: start_of_last_part(tree, &rest).await?, end: rest.end.take() };
             let rows = rows_at_hand(tree, visible, &part, needs_overflow).await?;
+            if rows.is_empty() {
+                self.count_unseen_part().await;
+            }
             for row in rows.into_iter().rev() {
                 let visit = match &row.value {
                     _ if self.has_had_enough => Visit::StopBefore,
@@ -334,6 +337,13 @@ impl<'a> Walk<'a> {
             }
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Counts a part of a walk backward that has rows which are newer than the snapshot, and no others.
+    async fn count_unseen_part(&mut self) {
+        self.unseen += 1;
+        self.tell();
+        tokio::task::yield_now().await;
     }
 
     /// Tells the scan how many deleted rows it was not shown, and lets it say that it has had enough.

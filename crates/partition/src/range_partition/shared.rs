@@ -9,9 +9,10 @@ use crate::memory::memory_budget::MemoryBudget;
 use crate::range_partition::range_metrics::RangeMetrics;
 use crate::settings::PartitionSettings;
 use crate::tree::block_cache::BlockCache;
-use base::{Clock, Spawner};
+use base::{Clock, Random, Spawner};
 use parking_lot::RwLock;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use stream::{Incarnation, OwnedStream, Owner, StreamChange, StreamError, StreamName, Streams};
 
 /// The life of this process in its stamp.
@@ -29,6 +30,7 @@ pub(crate) struct Life {
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) random: Arc<dyn Random>,
     pub(crate) spawner: Arc<dyn Spawner>,
     pub(crate) streams: Arc<Streams>,
     pub(crate) cache: Arc<BlockCache>,
@@ -41,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) row_data_writer: Arc<DataWriter>,
     pub(crate) metrics: Arc<RangeMetrics>,
     pub(crate) life: Life,
+    /// A write was refused because there is no space, since this was last looked at.
+    pub(crate) was_refused_space: Arc<AtomicBool>,
 }
 
 impl Shared {

@@ -6,9 +6,9 @@ use crate::rows::{ACCOUNT, Collect, Everything, TABLE, key, open, put, value};
 use base::Environment;
 use base::memory_disk::MemoryDisk;
 use partition::{
-    KeyRange, ObjectTable, PINNED_SNAPSHOT_AGE_MAX, PINNED_SNAPSHOT_IDLE_MAX, PINNED_SNAPSHOTS_MAX,
-    PINNED_SNAPSHOTS_OF_ACCOUNT_MAX, PartitionError, PartitionSettings, Partitions, RowKey, ScanEnd,
-    SnapshotId, Span,
+    KeyRange, ObjectTable, PINNED_SNAPSHOT_AGE_MAX, PINNED_SNAPSHOT_FIRST_IDLE_MAX, PINNED_SNAPSHOT_IDLE_MAX,
+    PINNED_SNAPSHOTS_MAX, PINNED_SNAPSHOTS_OF_ACCOUNT_MAX, PartitionError, PartitionSettings, Partitions,
+    RowKey, ScanEnd, SnapshotId, SnapshotOf, Span,
 };
 use sim::World;
 use std::sync::Arc;
@@ -23,15 +23,28 @@ fn container() -> KeyRange {
     KeyRange::container(ACCOUNT, 1)
 }
 
+/// The snapshot as one of the container's rows.
+fn of(id: SnapshotId) -> SnapshotOf {
+    SnapshotOf { id, table: TABLE, keys: container() }
+}
+
 async fn read(partitions: &Partitions, id: SnapshotId) -> Result<Everything, PartitionError> {
     let spans = vec![Span::Range(container())];
-    let (scan, end) = partitions.scan_pinned(id, TABLE, spans, Collect::default()).await?;
+    let (scan, end) = partitions.scan_pinned(&of(id), spans, Collect::default()).await?;
     assert_eq!(end, ScanEnd::Complete);
     Ok(scan.rows)
 }
 
-fn pin(partitions: &Partitions) -> Result<SnapshotId, PartitionError> {
-    partitions.pin_snapshot(TABLE, container())
+async fn pin(partitions: &Partitions) -> Result<SnapshotId, PartitionError> {
+    partitions.pin_snapshot(TABLE, container()).await
+}
+
+/// One that was read twice, so that it stays for a while.
+async fn pin_to_stay(partitions: &Partitions) -> Result<SnapshotId, PartitionError> {
+    let id = pin(partitions).await?;
+    read(partitions, id).await?;
+    read(partitions, id).await?;
+    Ok(id)
 }
 
 /// Rows change, are flushed and compacted, ranges are split and merged: what was pinned stays as it was.
@@ -47,18 +60,19 @@ async fn live_through_changes(env: Environment) {
             2 => drop(partitions.split(TABLE, &key(1, &name(random(6)), "")).await.unwrap()),
             3 => drop(partitions.merge(TABLE, &key(1, &name(random(6)), "")).await.unwrap()),
             4 if pinned.len() < PINNED_SNAPSHOTS_OF_ACCOUNT_MAX => {
-                pinned.push((pin(&partitions).unwrap(), now.clone()));
+                pinned.push((pin_to_stay(&partitions).await.unwrap(), now.clone()));
             }
             5 if !pinned.is_empty() => {
                 let (id, _) = pinned.swap_remove(random(pinned.len() as u64) as usize);
-                partitions.unpin_snapshot(id);
+                partitions.unpin_snapshot(&of(id));
                 assert_eq!(read(&partitions, id).await, Err(PartitionError::SnapshotExpired));
             }
             6 if !pinned.is_empty() => {
                 let (id, expected) = &pinned[random(pinned.len() as u64) as usize];
                 assert!(read(&partitions, *id).await.unwrap() == *expected, "step {step}");
                 let (spans, count_max) = ([Span::Range(container())], 1 + random(200) as usize);
-                let found = read_backward(&partitions, TABLE, &spans, Some(*id), count_max).await.unwrap();
+                let found =
+                    read_backward(&partitions, TABLE, &spans, Some(&of(*id)), count_max).await.unwrap();
                 assert!(found.into_iter().rev().eq(expected.clone()), "step {step}, backward");
             }
             _ => {
@@ -72,7 +86,7 @@ async fn live_through_changes(env: Environment) {
         assert!(read(&partitions, *id).await.unwrap() == *expected, "at the end");
     }
     // Their ranges and files go with them.
-    pinned.iter().for_each(|(id, _)| partitions.unpin_snapshot(*id));
+    pinned.iter().for_each(|(id, _)| partitions.unpin_snapshot(&of(*id)));
     assert_eq!(partitions.pinned_snapshot_count(), 0);
     partitions.close().await;
 }
@@ -91,17 +105,8 @@ fn a_snapshot_that_is_gone_is_an_error() {
         let (streams, partitions) = open(&env, roomy()).await.unwrap();
         put(&partitions, &mut Everything::new(), key(1, "p", "r"), Some(value(1, 10))).await.unwrap();
         let expired = Err(PartitionError::SnapshotExpired);
-        let unused = pin(&partitions).unwrap();
-        let used = pin(&partitions).unwrap();
-        // Rows of another table, and of another account.
-        for (account, container) in [(ACCOUNT, 2), ("other", 1)] {
-            let spans = vec![Span::Range(KeyRange::container(account, container))];
-            let found = partitions.scan_pinned(used, TABLE, spans, Collect::default()).await;
-            assert_eq!(found.map(|_| ()), expired.clone().map(|_: Everything| ()), "{account} {container}");
-        }
-        let spans = vec![Span::Range(container())];
-        let found = partitions.scan_pinned(used, ObjectTable::Message, spans, Collect::default()).await;
-        assert!(found.is_err(), "another object table");
+        let unused = pin_to_stay(&partitions).await.unwrap();
+        let used = pin_to_stay(&partitions).await.unwrap();
         let mut age = Duration::ZERO;
         while age < PINNED_SNAPSHOT_AGE_MAX - PINNED_SNAPSHOT_IDLE_MAX {
             assert_eq!(read(&partitions, used).await.map(|rows| rows.len()), Ok(1), "{age:?}");
@@ -116,14 +121,66 @@ fn a_snapshot_that_is_gone_is_an_error() {
         }
         assert_eq!(read(&partitions, used).await, expired, "it is old");
         assert_eq!(partitions.pinned_snapshot_count(), 0, "nobody had to ask");
-        let left = pin(&partitions).unwrap();
+        let left = pin(&partitions).await.unwrap();
         partitions.close().await;
         streams.close().await;
         drop((partitions, streams));
         let (_, partitions) = open(&env, roomy()).await.unwrap();
         assert_eq!(read(&partitions, left).await, expired, "another life of the process");
-        let first = pin(&partitions).unwrap();
+        let first = pin(&partitions).await.unwrap();
         assert_ne!(first, left);
+    });
+    assert!(finished.is_some());
+}
+
+/// Who has an id that is another's reads nothing, not even that there is such a snapshot, neither ends it nor
+/// keeps it: also where no rows are asked for, which are all of any snapshot.
+#[test]
+fn a_snapshot_is_there_for_its_own_rows_only() {
+    let finished = World::new(10).run(|env, _| async move {
+        let (_, partitions) = open(&env, roomy()).await.unwrap();
+        put(&partitions, &mut Everything::new(), key(1, "p", "r"), Some(value(1, 10))).await.unwrap();
+        let id = pin_to_stay(&partitions).await.unwrap();
+        let part = KeyRange { end: Some(key(1, "q", "").as_bytes().clone()), ..container() };
+        let others = [
+            (TABLE, KeyRange::container(ACCOUNT, 2)),
+            (TABLE, KeyRange::container("other", 1)),
+            (TABLE, part),
+            (ObjectTable::Message, container()),
+        ];
+        let gone = Err(PartitionError::SnapshotExpired);
+        for _ in 0..2 {
+            for (table, keys) in others.clone() {
+                let other = SnapshotOf { id, table, keys: keys.clone() };
+                for spans in [vec![], vec![Span::Range(keys)]] {
+                    let found = partitions.scan_pinned(&other, spans.clone(), Collect::default()).await;
+                    assert_eq!(found.map(drop), gone, "{other:?}");
+                    let found =
+                        partitions.scan_backward(table, spans, Some(&other), Collect::default()).await;
+                    assert_eq!(found.map(drop), gone, "{other:?}, backward");
+                }
+                partitions.unpin_snapshot(&other);
+                assert_eq!(partitions.pinned_snapshot_count(), 1, "{other:?}");
+            }
+            env.clock.sleep(PINNED_SNAPSHOT_IDLE_MAX / 2).await;
+        }
+        assert_eq!(read(&partitions, id).await.map(drop), gone, "nobody has used it for so long");
+    });
+    assert!(finished.is_some());
+}
+
+/// The answer with its id may have been lost: then nobody ends it.
+#[test]
+fn a_snapshot_that_is_not_read_again_ends_soon() {
+    let finished = World::new(11).run(|env, _| async move {
+        let (_, partitions) = open(&env, roomy()).await.unwrap();
+        let id = pin(&partitions).await.unwrap();
+        read(&partitions, id).await.unwrap();
+        let stays = pin_to_stay(&partitions).await.unwrap();
+        env.clock.sleep(PINNED_SNAPSHOT_FIRST_IDLE_MAX + Duration::from_secs(1)).await;
+        assert_eq!(partitions.pinned_snapshot_count(), 1);
+        assert_eq!(read(&partitions, id).await, Err(PartitionError::SnapshotExpired));
+        assert!(read(&partitions, stays).await.is_ok());
     });
     assert!(finished.is_some());
 }
@@ -132,18 +189,25 @@ fn a_snapshot_that_is_gone_is_an_error() {
 fn there_are_so_many_and_no_more() {
     let finished = World::new(8).run(|env, _| async move {
         let (_, partitions) = open(&env, roomy()).await.unwrap();
-        let pin_of = |account: usize| {
-            partitions.pin_snapshot(TABLE, KeyRange::container(&format!("acct{account}"), 1))
-        };
+        let keys_of = |account: usize| KeyRange::container(&format!("acct{account}"), 1);
+        let pin_of = |account: usize| partitions.pin_snapshot(TABLE, keys_of(account));
         let accounts = PINNED_SNAPSHOTS_MAX / PINNED_SNAPSHOTS_OF_ACCOUNT_MAX;
         let mut pins = Vec::new();
         for account in 0..accounts {
-            pins.extend((0..PINNED_SNAPSHOTS_OF_ACCOUNT_MAX).map(|_| pin_of(account).unwrap()));
-            assert_eq!(pin_of(account), Err(PartitionError::TooManySnapshots), "of one account");
+            for _ in 0..PINNED_SNAPSHOTS_OF_ACCOUNT_MAX {
+                let id = pin_of(account).await.unwrap();
+                pins.push(SnapshotOf { id, table: TABLE, keys: keys_of(account) });
+            }
+            assert_eq!(pin_of(account).await, Err(PartitionError::TooManySnapshots), "of one account");
         }
-        assert_eq!(pin_of(accounts), Err(PartitionError::TooManySnapshots), "of all");
-        partitions.unpin_snapshot(pins[0]);
-        assert!(pin_of(accounts).is_ok());
+        // One that has none takes the place of the oldest, and no second one.
+        assert!(pin_of(accounts).await.is_ok());
+        assert_eq!(partitions.pinned_snapshot_count(), PINNED_SNAPSHOTS_MAX);
+        let oldest = partitions.scan_pinned(&pins[0], vec![], Collect::default()).await;
+        assert_eq!(oldest.map(drop), Err(PartitionError::SnapshotExpired));
+        assert_eq!(pin_of(accounts).await, Err(PartitionError::TooManySnapshots), "of all");
+        partitions.unpin_snapshot(&pins[1]);
+        assert!(pin_of(accounts).await.is_ok());
     });
     assert!(finished.is_some());
 }
@@ -160,7 +224,7 @@ fn a_pin_that_keeps_too_much_memory_ends() {
                 let key = key(1, "p", &format!("{row:04}"));
                 put(&partitions, &mut now, key, Some(value(row + round, 900))).await.unwrap();
             }
-            pins.push((pin(&partitions).unwrap(), now.clone()));
+            pins.push((pin(&partitions).await.unwrap(), now.clone()));
             partitions.flush_now(TABLE, None).await.unwrap();
         }
         // The tables are of some 24 KiB each, and a quarter of 96 KiB may be kept.
@@ -208,10 +272,10 @@ async fn the_moment_is_one_over_several_ranges() {
     };
     let mut pins = 0;
     while !writer.is_finished() {
-        let id = pin(&partitions).unwrap();
+        let id = pin(&partitions).await.unwrap();
         tokio::task::yield_now().await;
         let rows = read(&partitions, id).await.unwrap();
-        partitions.unpin_snapshot(id);
+        partitions.unpin_snapshot(&of(id));
         let (first, second) = (number(&rows, &first), number(&rows, &second));
         assert!(first == second || first == second + 1, "{first} {second}");
         pins += 1;

@@ -2,7 +2,7 @@
 
 use super::Everything;
 use partition::{
-    KeyRange, ObjectTable, PartitionError, Partitions, RowKey, RowRef, RowVersion, Scan, ScanEnd, SnapshotId,
+    KeyRange, ObjectTable, PartitionError, Partitions, RowKey, RowRef, RowVersion, Scan, ScanEnd, SnapshotOf,
     Span, Visit,
 };
 
@@ -30,7 +30,7 @@ pub(crate) async fn read_backward(
     partitions: &Partitions,
     table: ObjectTable,
     spans: &[Span],
-    snapshot: Option<SnapshotId>,
+    snapshot: Option<&SnapshotOf>,
     row_count_max: usize,
 ) -> Result<Vec<(Vec<u8>, (RowVersion, Vec<u8>))>, PartitionError> {
     let (mut all, mut spans) = (Vec::new(), spans.to_vec());

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! x-larimar-extensions: snapshot           request that pins; answers have its token
-//! x-larimar-snapshot: 0123…-1              answer, and requests that read it
+//! x-larimar-snapshot: 0123…                answer, and requests that read it
 //! x-larimar-extensions: snapshot-end       with the last of these
 //! ```
 //!

@@ -50,7 +50,8 @@ pub(crate) async fn read_entity_page<R: RowSource>(
         container.start.len(),
         query.budget(clock),
     );
-    let (mut scan, stopped_at) = walk(rows, ObjectTable::Entity, spans, query.reading, scan).await?;
+    let reading = query.reading.among(ObjectTable::Entity, &container);
+    let (mut scan, stopped_at) = walk(rows, ObjectTable::Entity, spans, reading, scan).await?;
     Ok(EntityPage {
         rows_read: scan.budget().rows_read(),
         entities: scan.entities,
@@ -71,7 +72,8 @@ pub(crate) async fn count_entity_page<R: RowSource>(
     let container = KeyRange::container(account, container_id);
     let (spans, class) = query.spans(&container);
     let scan = CountScan::new(query.filter.clone(), container.start.len(), query.budget(clock));
-    let (mut scan, stopped_at) = walk(rows, ObjectTable::Entity, spans, query.reading, scan).await?;
+    let reading = query.reading.among(ObjectTable::Entity, &container);
+    let (mut scan, stopped_at) = walk(rows, ObjectTable::Entity, spans, reading, scan).await?;
     Ok(EntityCount {
         entities: scan.entities,
         size_bytes: scan.size_bytes,

@@ -6,7 +6,9 @@
 use crate::queries::page_budget::PageBudget;
 use base::codec::DecodeError;
 use bytes::Bytes;
-use partition::{ObjectTable, PartitionError, Partitions, Scan, ScanEnd, SnapshotId, Span};
+use partition::{
+    KeyRange, ObjectTable, PartitionError, Partitions, Scan, ScanEnd, SnapshotId, SnapshotOf, Span,
+};
 
 /// Which rows a query reads, and in which order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +19,21 @@ pub struct Reading {
     pub is_reverse: bool,
 }
 
+impl Reading {
+    /// The same of rows that are among `keys` of `table`: a snapshot of others is as if there were none.
+    pub(crate) fn among(self, table: ObjectTable, keys: &KeyRange) -> RowReading {
+        let snapshot = self.snapshot.map(|id| SnapshotOf { id, table, keys: keys.clone() });
+        RowReading { snapshot, is_reverse: self.is_reverse }
+    }
+}
+
+/// A [`Reading`] of some rows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowReading {
+    pub(crate) snapshot: Option<SnapshotOf>,
+    pub(crate) is_reverse: bool,
+}
+
 /// A source of rows: the partition layer, or rows in memory in tests.
 pub(crate) trait RowSource {
     /// Scans the rows of ordered spans until the scan stops; those of one partition name are of one snapshot,
@@ -25,7 +42,7 @@ pub(crate) trait RowSource {
         &self,
         table: ObjectTable,
         spans: Vec<Span>,
-        reading: Reading,
+        reading: RowReading,
         scan: S,
     ) -> impl Future<Output = Result<(S, ScanEnd), PartitionError>> + Send;
 }
@@ -35,12 +52,12 @@ impl RowSource for Partitions {
         &self,
         table: ObjectTable,
         spans: Vec<Span>,
-        Reading { snapshot, is_reverse }: Reading,
+        RowReading { snapshot, is_reverse }: RowReading,
         scan: S,
     ) -> Result<(S, ScanEnd), PartitionError> {
-        match snapshot {
-            _ if is_reverse => self.scan_backward(table, spans, snapshot, scan).await,
-            Some(snapshot) => self.scan_pinned(snapshot, table, spans, scan).await,
+        match &snapshot {
+            _ if is_reverse => self.scan_backward(table, spans, snapshot.as_ref(), scan).await,
+            Some(snapshot) => self.scan_pinned(snapshot, spans, scan).await,
             None => Partitions::scan_spans(self, table, spans, scan).await,
         }
     }
@@ -60,7 +77,7 @@ pub(crate) async fn walk<R: RowSource, S: PageScan>(
     rows: &R,
     table: ObjectTable,
     spans: Vec<Span>,
-    reading: Reading,
+    reading: RowReading,
     scan: S,
 ) -> Result<(S, Option<Bytes>), PartitionError> {
     let (scan, end) = rows.scan_spans(table, spans, reading, scan).await?;

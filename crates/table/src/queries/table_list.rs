@@ -3,7 +3,7 @@
 use crate::error::TableError;
 use crate::filter::Filter;
 use crate::queries::page_budget::PageBudget;
-use crate::queries::page_walk::{Reading, RowSource, walk};
+use crate::queries::page_walk::{RowReading, RowSource, walk};
 use crate::queries::table_scan::TableNameScan;
 use base::Clock;
 use base::codec::DecodeError;
@@ -47,7 +47,7 @@ pub(crate) async fn read_table_page<R: RowSource>(
     }
     let scan = TableNameScan::new(query.filter.clone(), PageBudget::new(clock.clone(), query.top));
     let spans = spans(account, query.filter.as_ref(), range);
-    let (scan, stopped_at) = walk(rows, ObjectTable::Container, spans, Reading::default(), scan).await?;
+    let (scan, stopped_at) = walk(rows, ObjectTable::Container, spans, RowReading::default(), scan).await?;
     let next = match stopped_at {
         Some(key) => {
             let parts = parse_row_key(&key).ok_or(DecodeError("table key"))?;

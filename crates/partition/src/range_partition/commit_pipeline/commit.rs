@@ -162,7 +162,13 @@ impl CommitPipeline {
     async fn append_and_show(&self, bytes: &Bytes, group: &Pending) -> Outcome {
         let (clock, metrics) = (&self.core.shared.clock, &self.core.shared.metrics);
         let began_at = clock.monotonic();
-        let location = self.append_group(bytes.clone()).await?;
+        let appended = self.append_group(bytes.clone()).await;
+        if matches!(appended, Err(PartitionError::DiskFull)) {
+            self.core.shared.was_refused_space.store(true, Ordering::Release);
+        }
+        let location = appended?;
+        // Before the lease is looked at: who has this alone may have it longer than the lease lasts.
+        let _shown = self.core.shared.life.shown.read();
         if !self.core.has_lease() {
             // Another owner may have read the log before this group, or with it.
             return Err(choose_late_answer(true));
@@ -175,7 +181,6 @@ impl CommitPipeline {
                 self.core.log.visible.store(last.0, Ordering::Release);
             }
         };
-        let _shown = self.core.shared.life.shown.read();
         match &self.data {
             Some(data) => data.show(group.grown_bytes, show),
             None => show(),

@@ -142,6 +142,11 @@ impl RangeTree {
         self.serial.lock().standing == Standing::HandingOver
     }
 
+    /// Whether other ranges have taken over.
+    pub(crate) fn has_left(&self) -> bool {
+        self.serial.lock().standing == Standing::Gone
+    }
+
     /// Removes all its streams: the partition map does not name it any more and nobody reads it.
     pub(crate) async fn delete_streams(&self) -> Result<(), PartitionError> {
         let streams = self.shared.streams.list(&RangeStreams::folder(self.table, self.id));
