@@ -155,9 +155,10 @@ impl Admin {
     pub(super) async fn answer(self: &Arc<Self>, admitted: Admitted, body: &[u8]) -> Answer {
         match admitted.endpoint.route {
             Route::Health => Answer::text(200, "ok\n"),
-            Route::Ready => match self.readiness.reason() {
-                None => Answer::text(200, "ready\n"),
-                Some(reason) => Answer::text(503, format!("{reason}\n")),
+            Route::Ready => match (self.readiness.reason(), self.readiness.limit()) {
+                (Some(reason), _) => Answer::text(503, format!("{reason}\n")),
+                (None, Some(limit)) => Answer::text(200, format!("ready, but {limit}\n")),
+                (None, None) => Answer::text(200, "ready\n"),
             },
             Route::Version => Answer::json(200, &serde_json::json!({ "version": self.version })),
             Route::Metrics => self.metrics().await,

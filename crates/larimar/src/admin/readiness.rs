@@ -1,7 +1,9 @@
 //! Whether the server serves, and if not, why.
 //!
-//! What always holds: it is ready only while requests of every kind are admitted. A full disk, on which reads
-//! and deletions go on, is a reason; so is a start that has not ended, and a stop that has begun.
+//! What always holds: on a data folder it is ready only while requests of every kind are admitted. A full disk,
+//! on which reads and deletions go on, is a reason; so is a start that has not ended, and a stop that has begun.
+//! A stamp whose document is full stays ready: only one process serves it, so that a balancer which looks
+//! elsewhere would keep away the deletions that help.
 
 use super::sampled_stamp::StampSource;
 use crate::stamp::stand_by::Waiting;
@@ -115,12 +117,21 @@ impl Readiness {
 
     /// Why it does not serve; `None`: it does.
     pub(super) fn reason(&self) -> Option<String> {
-        let (phase, layers) = self.now.lock().clone();
-        if phase == Phase::StandingBy
+        if self.phase() == Phase::StandingBy
             && let Some(waiting) = &*self.waiting.lock()
         {
             return Some(waiting.reason());
         }
+        self.trouble().reason()
+    }
+
+    /// What it refuses although it is ready; `None`: nothing.
+    pub(super) fn limit(&self) -> Option<String> {
+        self.trouble().limit()
+    }
+
+    fn trouble(&self) -> Trouble {
+        let (phase, layers) = self.now.lock().clone();
         let is_held_out = self.is_held_out();
         let mut trouble = Trouble {
             phase,
@@ -135,7 +146,7 @@ impl Readiness {
             trouble.missing_bytes = layers.partitions.missing_space_bytes();
             trouble.damaged_ranges = layers.partitions.statistics().damaged_ranges;
         }
-        trouble.reason()
+        trouble
     }
 }
 
@@ -150,12 +161,7 @@ impl Trouble {
                 None if self.is_held_out => {
                     Some("draining: an operator wants it; requests are served on".to_owned())
                 }
-                None if self.missing_bytes > 0 && self.is_of_stamp => Some(format!(
-                    "the document of the stamp is full: {} bytes must go from it before writes are taken again, so \
-                     delete what is not needed",
-                    self.missing_bytes
-                )),
-                None if self.missing_bytes > 0 => Some(format!(
+                None if self.missing_bytes > 0 && !self.is_of_stamp => Some(format!(
                     "the disk is full: {} bytes must become free before writes are taken",
                     self.missing_bytes
                 )),
@@ -166,6 +172,17 @@ impl Trouble {
                 None => None,
             },
         }
+    }
+
+    fn limit(&self) -> Option<String> {
+        let is_full = self.phase == Phase::Serving && self.is_of_stamp && self.missing_bytes > 0;
+        is_full.then(|| {
+            format!(
+                "the document of the stamp is full: {} bytes must go from it before writes are taken again, so delete \
+                 what is not needed",
+                self.missing_bytes
+            )
+        })
     }
 }
 
@@ -196,14 +213,33 @@ mod tests {
                 "draining: an operator wants it",
             ),
             (Trouble { missing_bytes: 7, damaged_ranges: 1, ..well.clone() }, "the disk is full: 7 bytes"),
-            (
-                Trouble { missing_bytes: 7, is_of_stamp: true, ..well.clone() },
-                "the document of the stamp is full: 7 bytes",
-            ),
             (Trouble { damaged_ranges: 2, ..well.clone() }, "2 ranges are damaged"),
+            (
+                Trouble { missing_bytes: 7, is_of_stamp: true, damaged_ranges: 2, ..well.clone() },
+                "2 ranges are damaged",
+            ),
         ] {
             let given = trouble.reason().unwrap();
             assert!(given.starts_with(reason), "{given}");
         }
+        assert_eq!(Trouble { missing_bytes: 7, ..well }.limit(), None);
+    }
+
+    /// A balancer took the only process that serves the stamp out, and with it the deletions that help.
+    #[test]
+    fn a_stamp_whose_document_is_full_is_ready_and_says_so() {
+        let full = Trouble {
+            phase: Phase::Serving,
+            is_held_out: false,
+            stopped: None,
+            missing_bytes: 7,
+            damaged_ranges: 0,
+            is_of_stamp: true,
+        };
+        assert_eq!(full.reason(), None);
+        let limit = full.limit().unwrap();
+        assert!(limit.starts_with("the document of the stamp is full: 7 bytes must go"), "{limit}");
+        assert_eq!(Trouble { missing_bytes: 0, ..full.clone() }.limit(), None);
+        assert_eq!(Trouble { phase: Phase::Draining, ..full }.limit(), None);
     }
 }

@@ -35,7 +35,7 @@ static READY: Family = Family::gauge(
     "larimar_ready",
     Count,
     &[],
-    "1 while requests of every kind are served, as GET /ready says.",
+    "1 while GET /ready answers 200: requests of every kind are served, but for writes of a stamp that is full.",
 );
 
 static RESIDENT: Family =

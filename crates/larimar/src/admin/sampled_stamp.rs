@@ -29,6 +29,12 @@ static LEASE_LEFT: Family = Family::gauge(
 );
 static EXTENTS: Family =
     Family::gauge("larimar_stamp_extents", Count, &[], "Extents that the stamp's document names.");
+static DOCUMENT_MISSING: Family = Family::gauge(
+    "larimar_stamp_document_missing_bytes",
+    Bytes,
+    &[],
+    "By how much the stamp's document is in its reserve: until so much is deleted from it, writes are refused.",
+);
 static REQUESTS: Family = Family::counter(
     "larimar_store_requests_total",
     Count,
@@ -103,6 +109,8 @@ pub(super) fn sample(into: &Metrics, source: Option<&StampSource>) {
     let document = held.as_ref().map(|(range, _)| range.document());
     into.gauge(&SERVING, &[]).set(u64::from(held.is_some()));
     into.gauge(&EPOCH, &[]).set(held.as_ref().map_or(0, |(range, _)| range.owner().epoch.0));
+    let missing = held.as_ref().map_or(0, |(range, _)| range.missing_document_bytes());
+    into.gauge(&DOCUMENT_MISSING, &[]).set(missing);
     into.gauge(&LEASE_LEFT, &[]).set_duration(held.map(|(_, life)| life.lease_left()).unwrap_or_default());
     into.gauge(&EXTENTS, &[]).set(document.map_or(0, |document| document.extents().len() as u64));
     let cache = source.and_then(|source| source.cache.as_ref()).map(|cache| cache.reading());

@@ -7,7 +7,7 @@ use crate::configuration::Configuration;
 use crate::over_ranges::{front_end, memory_guard, services, stopped};
 use crate::serve_error::ServeError;
 use crate::stamp::former_revisions::FormerRevisions;
-use crate::stamp::load_progress::while_telling;
+use crate::stamp::load_progress::{STUCK_AFTER, while_telling};
 use crate::stamp::process::Process;
 use crate::stamp::stand_by::{Held, Waiting};
 use crate::stamp::upkeep::{keep_backing_up, keep_compacting, keep_sweeping};
@@ -27,6 +27,9 @@ const CLOSE_FOR: Duration = Duration::from_secs(5);
 /// How long checkpoints are written before a range is given up on purpose, so that whoever takes it has
 /// little to replay.
 const FLUSH_FOR: Duration = Duration::from_secs(10);
+
+/// Why a stamp is not loaded of which nothing more is read.
+const TOO_LONG: &str = "nothing more of it was read for two minutes";
 
 /// The answer to clients that come while requests under way are finished.
 const STOPPING: &str = "This process is being stopped: another one of the stamp serves soon.";
@@ -62,13 +65,19 @@ impl Served {
     ) -> Result<Self, String> {
         let began_at = env.clock.monotonic();
         let opened = async {
-            let layer = StampLayer::open(held.range.clone()).await.map_err(|error| error.to_string())?;
+            let layer = StampLayer::open(held.range.clone());
+            let layer = match select(pin!(layer), env.clock.sleep(STUCK_AFTER)).await {
+                Either::Left((layer, _)) => layer.map_err(|error| error.to_string())?,
+                Either::Right(_) => return Err(TOO_LONG.to_owned()),
+            };
             let replays = layer.replay_progress();
             let streams = Streams::of_stamp(layer);
             let lease = Arc::new(RangeLease(held.range.clone()));
             let settings = configuration.partitions.clone();
             let opening = Partitions::open_while(env, streams.clone(), settings, lease);
-            let partitions = while_telling(waiting, env, &replays, opening).await;
+            let last_change = || held.range.document().mark;
+            let partitions = while_telling(waiting, env, &replays, last_change, opening).await;
+            let partitions = partitions.ok_or_else(|| TOO_LONG.to_owned())?;
             let partitions = Arc::new(partitions.map_err(|error| error.to_string())?);
             let guard = env.spawner.start_thread("memory").map_err(|error| error.to_string())?;
             guard.spawn("memory", Box::pin(memory_guard(configuration, env, &partitions).run()));
@@ -177,8 +186,14 @@ pub(super) async fn serve_range(
                 let _ = select(pin!(partitions.close()), env.clock.sleep(CLOSE_FOR)).await;
                 give_up(&held).await;
             };
-            // The ports are listened on to the end: whoever connects now must not wait for nothing.
-            process.answer_while(Arc::new(|| STOPPING.to_owned()), stopping).await?;
+            let mut stopping = pin!(stopping);
+            // The ports are listened on to the end: whoever connects now must not wait for nothing. Where that
+            // fails, for want of file descriptors, the stamp is given up all the same.
+            let answering = process.answer_while(Arc::new(|| STOPPING.to_owned()), stopping.as_mut()).await;
+            if let Err(error) = answering {
+                tracing::warn!(%error, "who connects while the process stops gets no answer");
+                stopping.await;
+            }
             Ok(Ended::Stopped)
         }
         Some(stop) => {

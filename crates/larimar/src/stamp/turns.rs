@@ -12,7 +12,7 @@ use crate::stamp::served_settings::ServedSettings;
 use crate::stamp::serving::{Ended, Lost, Served, serve_range};
 use crate::stamp::stand_by::{Held, StandBy, TAKES_OF_LEASE, Waiting};
 use crate::stamp::stores::{StampFailure, Stores};
-use futures_util::future::{Either, select};
+use futures_util::future::select;
 use stamp_streams::{Next, OwnedRange, RangeStop};
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,8 +20,6 @@ use std::time::Duration;
 
 /// How long a process that has stopped serving has to leave its stamp.
 const LEAVE_FOR: Duration = Duration::from_secs(2);
-/// How long loading a stamp that was taken may take.
-const OPEN_FOR: Duration = Duration::from_secs(120);
 
 /// Joins the stamp and serves it whenever nobody else does, until the process is asked to stop.
 pub(crate) async fn run(
@@ -137,11 +135,7 @@ async fn open(
     };
     waiting.note("the stamp was taken, and its log is being read".to_owned());
     let opening = Served::open(process.configuration, process.env, held.clone(), waiting);
-    let opened = match select(pin!(opening), process.env.clock.sleep(OPEN_FOR)).await {
-        Either::Left((opened, _)) => opened,
-        Either::Right(_) => Err("it takes too long to load it".to_owned()),
-    };
-    match opened {
+    match opening.await {
         Ok(served) => Ok(Some(served)),
         Err(why) => {
             tracing::error!("the stamp was taken and can't be served: {why}");

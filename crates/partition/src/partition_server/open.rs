@@ -26,8 +26,10 @@ use crate::operation::{OBJECT_TABLES, ObjectTable};
 use crate::range_partition::{self, LoadError, RangeOwners, RangePartition, RangeStreams, ReadRange, Shared};
 use ::stream::{StreamError, StreamName};
 use arc_swap::ArcSwap;
+use futures_util::future::{Either, select};
 use futures_util::{FutureExt, StreamExt, stream};
 use parking_lot::Mutex;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::{Notify, oneshot};
@@ -111,12 +113,16 @@ impl PartitionServer {
 
     /// Reads what there is of a range that the map names; damage is an outcome, other failures end the start.
     async fn read_range(&self, entry: MapEntry) -> Result<FoundRange, PartitionError> {
-        let (reply, outcome) = oneshot::channel();
+        let (mut reply, outcome) = oneshot::channel();
         let shared = self.shared.clone();
         let task = async move {
             let names = RangeStreams::new(entry.table, entry.id);
-            let read = range_partition::read(&shared, names, &entry.range).await.map_err(LoadError::from);
-            // Nobody waits for it if another one ended the start.
+            let reading = pin!(range_partition::read(&shared, names, &entry.range));
+            let read = match select(reading, pin!(reply.closed())).await {
+                Either::Left((read, _)) => read.map_err(LoadError::from),
+                // Another one has ended the start, or the start was given up.
+                Either::Right(_) => return,
+            };
             let _ = reply.send(read);
         };
         self.shared.spawner.spawn("read-range", Box::pin(task));

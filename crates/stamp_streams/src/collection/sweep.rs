@@ -4,7 +4,8 @@
 //! How long ago an extent was dropped is counted by the sweeper's own clock, from when it first saw the key,
 //! or by the stored clock of all sweepers (`ages.rs`), whichever says more: never longer than it is.
 //!
-//! What always holds: nothing but a sweep deletes; a sweep that is cut off anywhere has done no harm.
+//! What always holds: nothing but a sweep deletes; a sweep that is cut off anywhere has done no harm; an object
+//! that can't be deleted keeps nothing else from being done.
 
 use crate::backup::back_up::newest_backup;
 use crate::collection::age_clock::AgeClock;
@@ -15,6 +16,7 @@ use crate::membership::life::Life;
 use crate::metadata::metadata_store::Values;
 use crate::metadata::wire::KeyKind;
 use crate::settings::Breach;
+use crate::stores::store_error::StoreError;
 use futures_util::StreamExt;
 use futures_util::stream;
 use parking_lot::Mutex;
@@ -29,6 +31,10 @@ use std::time::Duration;
 
 /// Objects that a sweep deletes at a time: a store takes that many without others noticing it.
 const DELETIONS_AT_ONCE_MAX: usize = 16;
+
+/// Deletions without an answer after which the store is taken to be away: the next sweep goes on. One that
+/// refuses certain objects answers.
+const DELETIONS_UNANSWERED_MAX: usize = 64;
 
 /// What a sweep has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +72,8 @@ impl Sweeper {
     ///
     /// # Errors
     ///
-    /// If a store can't be reached, a document is damaged, or the lease has ended: what was done is right.
+    /// If a store can't be reached, a document is damaged, the lease has ended, or an object can't be deleted:
+    /// what was done is right, and in the last case it is all else.
     pub async fn sweep(&self) -> Result<Swept, StampError> {
         let (life, planted) = (&self.life, &self.life.surroundings.settings.planted);
         let kinds = [KeyKind::Document, KeyKind::Dropped, KeyKind::Own, KeyKind::Beat, KeyKind::Process];
@@ -97,16 +104,16 @@ impl Sweeper {
         let (deleted, others): (Vec<_>, Vec<_>) =
             actions.into_iter().partition(|action| matches!(action, SweepAction::Delete(_)));
         // An extent of which something is deleted has no other step in the same sweep.
-        self.delete(deleted, &mut swept).await?;
+        let not_deleted = self.delete(deleted, &mut swept).await;
         for action in others {
             if !life.holds() {
                 return Err(StampError::LeaseEnded);
             }
-            self.act(action, &view, &values, &mut swept).await?;
+            self.act(action, &view, &values, &mut swept).await;
         }
         self.forget_beats(&values).await;
         self.move_ages(values.revision, read_at).await;
-        Ok(swept)
+        not_deleted.map_or(Ok(swept), Err)
     }
 
     /// The stored clock goes on, to when the documents were read.
@@ -163,8 +170,8 @@ impl Sweeper {
         Ok(actions)
     }
 
-    /// Deletes objects side by side. The first failure ends it, and those under way.
-    async fn delete(&self, actions: Vec<SweepAction>, swept: &mut Swept) -> Result<(), StampError> {
+    /// Deletes objects side by side. Returns the first failure; the others are deleted all the same.
+    async fn delete(&self, actions: Vec<SweepAction>, swept: &mut Swept) -> Option<StampError> {
         let deleting = stream::iter(actions).map(|action| async move {
             match action {
                 SweepAction::Delete(_) if !self.life.holds() => Err(StampError::LeaseEnded),
@@ -173,11 +180,21 @@ impl Sweeper {
             }
         });
         let mut deleting = deleting.buffer_unordered(DELETIONS_AT_ONCE_MAX);
+        let (mut first, mut unanswered) = (None, 0);
         while let Some(deleted) = deleting.next().await {
-            deleted?;
-            swept.deleted += 1;
+            let Err(error) = deleted else {
+                swept.deleted += 1;
+                continue;
+            };
+            let is_refused = matches!(&error, StampError::Store { error: StoreError::Refused(_), .. });
+            unanswered += usize::from(!is_refused);
+            let is_over = error == StampError::LeaseEnded || unanswered >= DELETIONS_UNANSWERED_MAX;
+            first.get_or_insert(error);
+            if is_over {
+                break;
+            }
         }
-        Ok(())
+        first
     }
 
     async fn act(
@@ -186,9 +203,10 @@ impl Sweeper {
         view: &SweepView,
         values: &Values,
         swept: &mut Swept,
-    ) -> Result<(), StampError> {
+    ) {
         match action {
-            SweepAction::Delete(path) => self.life.surroundings.delete_part(path).await?,
+            // They are behind this.
+            SweepAction::Delete(_) => {}
             SweepAction::Seal(extent) => {
                 swept.sealed += usize::from(self.seal(extent, view).await);
             }
@@ -202,7 +220,6 @@ impl Sweeper {
                 swept.forgotten += 1;
             }
         }
-        Ok(())
     }
 
     /// Seals an extent that no document names; if it is not known as dropped, writes that it is.

@@ -293,7 +293,7 @@ impl Log {
             let is_reopened = self.range.reopened == Some(last.name) && progress.opened.is_none();
             match may {
                 FirstPart::AfterBackup if !planted.has(Breach::PartsBeforeBackup) => {
-                    self.range.back_up().await?;
+                    self.range.back_up_while_held().await?;
                 }
                 FirstPart::AfterSealOf(extent) if !is_reopened => {
                     return Err(format!("extent {extent} is not sealed").into());

@@ -6,10 +6,8 @@
 
 use crate::error::StampError;
 use crate::layer::held::{GOING, Held, of_change};
-use futures_util::future::{Either, select};
 use stamp::{Change, ExtentName, RangeDocument, StreamId, TrimPoint};
 use std::collections::BTreeMap;
-use std::pin::pin;
 use stream::{ExtentId, OwnedStream, Owner, StreamChange, StreamError, StreamName};
 
 /// Extents that one change drops.
@@ -167,19 +165,11 @@ impl Held {
     async fn back_up(&self) -> Result<(), StreamError> {
         let mut back_off = self.range.surroundings().back_off();
         loop {
-            match self.back_up_while_held().await {
+            match self.range.back_up_while_held().await {
                 Ok(()) => return Ok(()),
                 Err(StampError::Store { .. }) if self.may_go_on() => back_off.wait().await,
                 Err(error) => return Err(of_change(error)),
             }
-        }
-    }
-
-    /// A backup is sent many times before it is given up; a range that has stopped does not wait for that.
-    async fn back_up_while_held(&self) -> Result<(), StampError> {
-        match select(pin!(self.range.back_up()), pin!(self.range.until_stopped())).await {
-            Either::Left((done, _)) => done,
-            Either::Right(_) => Err(StampError::NotMine(self.range.range())),
         }
     }
 

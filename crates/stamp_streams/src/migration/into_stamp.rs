@@ -123,7 +123,7 @@ async fn attempt(
     }
     // Until a backup has it the loss of the metadata store would undo it.
     if hold.range.document().needs_backup {
-        hold.range.back_up().await?;
+        hold.range.back_up_while_held().await?;
     }
     Ok(Migrated { copied_bytes: report.copied_bytes(), verified_bytes: report.compared_bytes(), ..migrated })
 }

@@ -7,10 +7,12 @@ use crate::backup::back_up::{back_up_all, store_backup};
 use crate::error::StampError;
 use crate::range::owned_range::OwnedRange;
 use crate::range::range_stop::RangeStop;
+use futures_util::future::{Either, select};
 use stamp::{
     AfterTransaction, Change, DOCUMENT_RESERVE_BYTES, DOCUMENT_SIZE_BYTES_LARGE, DOCUMENT_SIZE_BYTES_MAX,
     HeldRange, RangeDocument, apply_changes, check_document_size, encode_document,
 };
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -82,8 +84,16 @@ impl OwnedRange {
         Ok(())
     }
 
+    /// A backup is sent many times before it is given up; a range that has stopped does not wait for that.
+    pub(crate) async fn back_up_while_held(&self) -> Result<(), StampError> {
+        match select(pin!(self.back_up()), pin!(self.until_stopped())).await {
+            Either::Left((done, _)) => done,
+            Either::Right(_) => Err(StampError::NotMine(self.range())),
+        }
+    }
+
     /// Makes a backup have what only the document says, and records that: of the document as it is then.
-    pub(crate) async fn back_up(&self) -> Result<(), StampError> {
+    async fn back_up(&self) -> Result<(), StampError> {
         loop {
             let of_split = self.backup_of_split.lock().clone();
             let has_until = match of_split {

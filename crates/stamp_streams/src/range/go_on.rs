@@ -88,7 +88,9 @@ impl OwnedRange {
         held: &stamp::HeldRange,
     ) -> Result<Result<Arc<OwnedRange>, Vec<Change>>, StampError> {
         let surroundings = &self.life.surroundings;
-        let patience = surroundings.clock.sleep(surroundings.settings.give_up_after);
+        // A try that was given more time has it here, too.
+        let patience = surroundings.settings.give_up_after.max(surroundings.settings.object_try_for);
+        let patience = surroundings.clock.sleep(patience);
         match select(pin!(open(&self.life, held.clone())), patience).await {
             Either::Left((opened, _)) => opened.map(Ok),
             Either::Right((_, opening)) => match self.close_alone(held) {

@@ -27,8 +27,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// How long the object store has to answer a process that could not read or write, before that takes it for
-/// cut off.
-const STORE_ANSWERS_IN: Duration = Duration::from_secs(1);
+/// cut off: a second at least, and this part of what a try may take. Such an answer has a few bytes, a try
+/// up to 64 MiB of parts beside each other.
+const STORE_ANSWERS_IN_MIN: Duration = Duration::from_secs(1);
+const STORE_ANSWERS_IN_OF_TRY: u32 = 5;
+
+fn store_answers_in(object_try_for: Duration) -> Duration {
+    STORE_ANSWERS_IN_MIN.max(object_try_for / STORE_ANSWERS_IN_OF_TRY)
+}
 
 /// Who may do what with a range.
 #[derive(Debug, Default)]
@@ -207,7 +213,7 @@ impl OwnedRange {
         let surroundings = self.surroundings();
         let name = format!("{}/reached", surroundings.settings.stamp);
         let read = surroundings.objects.read(&name, 0, 1);
-        match select(read, surroundings.clock.sleep(STORE_ANSWERS_IN)).await {
+        match select(read, surroundings.clock.sleep(store_answers_in(surroundings.settings.object_try_for))).await {
             Either::Left((answer, _)) => matches!(answer, Ok(_) | Err(StoreError::NotThere)),
             Either::Right(_) => false,
         }
@@ -221,7 +227,7 @@ impl OwnedRange {
         // A name of its own each time: one that is taken would be refused without a write.
         let name = format!("{}/probe/{}", surroundings.settings.stamp, self.next_name());
         let created = surroundings.objects.create(&name, Bytes::from_static(b"probe\n"));
-        let is_created = match select(created, surroundings.clock.sleep(STORE_ANSWERS_IN)).await {
+        let is_created = match select(created, surroundings.clock.sleep(store_answers_in(surroundings.settings.object_try_for))).await {
             Either::Left((answer, _)) => match answer {
                 PutAnswer::Created => true,
                 PutAnswer::Failed { status } => ![401, 403].contains(&status),
@@ -256,5 +262,19 @@ impl OwnedRange {
     /// Reads an extent of the document; none while its length is not recorded.
     pub fn reader(&self, entry: &ExtentEntry) -> Option<ExtentReader<'_>> {
         entry.length.map(|length| ExtentReader::new(&self.life.surroundings, entry.name, length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a slow line, which has a longer time-out, a probe of a second took the store for cut off.
+    #[test]
+    fn a_slow_store_has_longer_for_a_probe() {
+        for (try_for_ms, probe_ms) in [(1000, 1000), (5000, 1000), (20_000, 4000)] {
+            let probe = store_answers_in(Duration::from_millis(try_for_ms));
+            assert_eq!(probe, Duration::from_millis(probe_ms));
+        }
     }
 }

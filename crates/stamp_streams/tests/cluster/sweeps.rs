@@ -7,10 +7,10 @@ use bytes::Bytes;
 use stamp::{Change, ExtentName, Incarnation, PutAnswer, Revision, StreamId, Value};
 use stamp_streams::{
     KeyAnswer, KeyTransaction, KeyValues, Life, ListPage, ObjectStore, OwnedRange, RangeWatch, ReadPage,
-    Selection, StampSnapshot, StoreError, StoreLease, Surroundings, Sweeper, TRY_FOR, Taken, back_up_all,
+    Selection, StampSnapshot, StoreError, StoreLease, Surroundings, Sweeper, Swept, TRY_FOR, Taken, back_up_all,
     encode_value,
 };
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -103,11 +103,13 @@ fn a_long_list_is_read_page_by_page() {
     });
 }
 
-/// An object store that notes how many deletions it has at a time.
+/// An object store that notes how many deletions it has at a time, and refuses one.
 struct Deletions {
     store: Arc<dyn ObjectStore>,
     under_way: AtomicUsize,
     most: AtomicUsize,
+    /// The first object of which a deletion comes, if it is refused.
+    refused: Option<OnceLock<String>>,
 }
 
 #[async_trait]
@@ -127,10 +129,44 @@ impl ObjectStore for Deletions {
     async fn delete(&self, name: &str) -> Result<(), StoreError> {
         let under_way = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(under_way, Ordering::Relaxed);
-        let deleted = self.store.delete(name).await;
+        let refused = self.refused.as_ref().map(|refused| refused.get_or_init(|| name.to_owned()));
+        let deleted = match refused.is_some_and(|refused| refused == name) {
+            true => Err(StoreError::Refused("it is locked".to_owned())),
+            false => self.store.delete(name).await,
+        };
         self.under_way.fetch_sub(1, Ordering::Relaxed);
         deleted
     }
+}
+
+/// A stamp that has dropped 50 parts, and who sweeps it.
+async fn dropped_parts(objects: Arc<Deletions>, operator: Surroundings) -> (Arc<Life>, Sweeper) {
+    let surroundings = Surroundings { objects, ..operator };
+    let life = Life::join(&surroundings).await.expect("joined");
+    let range = take(&life).await;
+    let stream = StreamId(life.next_name());
+    let create = Change::CreateStream { stream, purpose: "parts".to_owned() };
+    range.change(&[create]).await.expect("changed");
+    for _ in 0..50 {
+        let part = range.log(stream).append("part".into()).await.expect("sent");
+        part.durable().await.expect("durable");
+    }
+    // Whoever takes it seals what is open.
+    range.give_up().await.expect("given up");
+    let range = take(&life).await;
+    range.change(&[Change::DeleteStream { stream }]).await.expect("changed");
+    let sweeper = Sweeper::new(&life);
+    (life, sweeper)
+}
+
+/// Deletions of this store; one object is never deleted, if `refuses`.
+fn deletions(operator: &Surroundings, refuses: bool) -> Arc<Deletions> {
+    Arc::new(Deletions {
+        store: operator.objects.clone(),
+        under_way: AtomicUsize::new(0),
+        most: AtomicUsize::new(0),
+        refused: refuses.then(OnceLock::new),
+    })
 }
 
 /// One after the other: a million parts of 10 ms took three hours, longer than between two drops.
@@ -138,34 +174,42 @@ impl ObjectStore for Deletions {
 fn what_was_dropped_is_deleted_side_by_side() {
     run(async {
         let (_world, operator) = empty_world().await;
-        let objects = Arc::new(Deletions {
-            store: operator.objects.clone(),
-            under_way: AtomicUsize::new(0),
-            most: AtomicUsize::new(0),
-        });
-        let surroundings = Surroundings { objects: objects.clone(), ..operator };
-        let life = Life::join(&surroundings).await.expect("joined");
-        let range = take(&life).await;
-        let stream = StreamId(life.next_name());
-        let create = Change::CreateStream { stream, purpose: "parts".to_owned() };
-        range.change(&[create]).await.expect("changed");
-        for _ in 0..50 {
-            let part = range.log(stream).append("part".into()).await.expect("sent");
-            part.durable().await.expect("durable");
-        }
-        // Whoever takes it seals what is open.
-        range.give_up().await.expect("given up");
-        let range = take(&life).await;
-        range.change(&[Change::DeleteStream { stream }]).await.expect("changed");
-        let sweeper = Sweeper::new(&life);
+        let objects = deletions(&operator, false);
+        let clock = operator.clock.clone();
+        let (life, sweeper) = dropped_parts(objects.clone(), operator).await;
         let mut deleted = 0;
         for _ in 0..4 {
             back_up_all(&life).await.expect("a backup");
-            surroundings.clock.sleep(Duration::from_secs(2 * 3600)).await;
+            clock.sleep(Duration::from_secs(2 * 3600)).await;
             deleted += sweeper.sweep().await.expect("swept").deleted;
         }
         assert!(deleted >= 50, "{deleted} of 50 parts are deleted");
         let most = objects.most.load(Ordering::Relaxed);
         assert!((2..=16).contains(&most), "{most} at a time");
+    });
+}
+
+/// Each sweep ended at the first object that a store does not delete: nothing behind it ever went.
+#[test]
+fn an_object_that_can_not_be_deleted_keeps_no_other() {
+    run(async {
+        let (world, operator) = empty_world().await;
+        let objects = deletions(&operator, true);
+        let clock = operator.clock.clone();
+        let parts = || world.objects.names().iter().filter(|name| name.contains("/x/")).count();
+        let (life, sweeper) = dropped_parts(objects.clone(), operator).await;
+        let before = parts();
+        let mut last = Ok(Swept::default());
+        for _ in 0..4 {
+            back_up_all(&life).await.expect("a backup");
+            clock.sleep(Duration::from_secs(2 * 3600)).await;
+            last = sweeper.sweep().await;
+        }
+        let error = last.expect_err("one is not deleted").to_string();
+        let refused = objects.refused.as_ref().and_then(OnceLock::get).expect("one was refused");
+        assert!(error.contains(refused.as_str()), "{error}");
+        let names = world.objects.names();
+        assert!(names.contains(refused), "it is there");
+        assert!(before - parts() >= 49, "{} of 50 parts are deleted", before - parts());
     });
 }

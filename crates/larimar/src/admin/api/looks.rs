@@ -98,6 +98,7 @@ impl Api {
                 "uptime_seconds": uptime.as_secs(),
                 "ready": reason.is_none(),
                 "reason": reason,
+                "limit": call.readiness.limit(),
                 "draining": call.readiness.is_held_out(),
                 "connections": sum_of(call, "larimar_connections"),
                 "requests_in_flight": sum_of(call, "larimar_requests_in_flight"),
