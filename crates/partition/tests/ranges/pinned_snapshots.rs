@@ -13,6 +13,7 @@ use partition::{
 use sim::World;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot::error::TryRecvError;
 
 /// Pins end for memory late enough to be tested for something else.
 fn roomy() -> PartitionSettings {
@@ -258,20 +259,21 @@ async fn the_moment_is_one_over_several_ranges() {
         row.map_or(0, |(_, value)| u64::from_le_bytes(value.as_slice().try_into().unwrap()))
     };
     let (first, second) = (key(1, "z", "first"), key(1, "a", "second"));
-    let writer = {
-        let (partitions, first, second) = (partitions.clone(), first.clone(), second.clone());
-        tokio::spawn(async move {
-            let mut rows = Everything::new();
-            for number in 1..3000u64 {
-                for key in [&first, &second] {
-                    let value = number.to_le_bytes().to_vec().into();
-                    put(&partitions, &mut rows, key.clone(), Some(value)).await.unwrap();
-                }
+    let (written, mut is_written) = tokio::sync::oneshot::channel();
+    let (writer, keys) = (partitions.clone(), [first.clone(), second.clone()]);
+    let writing = async move {
+        let mut rows = Everything::new();
+        for number in 1..3000u64 {
+            for key in &keys {
+                let value = number.to_le_bytes().to_vec().into();
+                put(&writer, &mut rows, key.clone(), Some(value)).await.unwrap();
             }
-        })
+        }
+        written.send(()).unwrap();
     };
+    env.spawner.spawn("writer", Box::pin(writing));
     let mut pins = 0;
-    while !writer.is_finished() {
+    while is_written.try_recv() == Err(TryRecvError::Empty) {
         let id = pin(&partitions).await.unwrap();
         tokio::task::yield_now().await;
         let rows = read(&partitions, id).await.unwrap();
@@ -280,6 +282,7 @@ async fn the_moment_is_one_over_several_ranges() {
         assert!(first == second || first == second + 1, "{first} {second}");
         pins += 1;
     }
-    writer.await.unwrap();
+    let last = read(&partitions, pin(&partitions).await.unwrap()).await.unwrap();
+    assert_eq!(number(&last, &second), 2999, "the writer broke off");
     assert!(pins > 10, "{pins}");
 }

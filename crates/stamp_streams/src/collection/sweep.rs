@@ -197,13 +197,7 @@ impl Sweeper {
         first
     }
 
-    async fn act(
-        &self,
-        action: SweepAction,
-        view: &SweepView,
-        values: &Values,
-        swept: &mut Swept,
-    ) {
+    async fn act(&self, action: SweepAction, view: &SweepView, values: &Values, swept: &mut Swept) {
         match action {
             // They are behind this.
             SweepAction::Delete(_) => {}

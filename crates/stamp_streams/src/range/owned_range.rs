@@ -213,7 +213,9 @@ impl OwnedRange {
         let surroundings = self.surroundings();
         let name = format!("{}/reached", surroundings.settings.stamp);
         let read = surroundings.objects.read(&name, 0, 1);
-        match select(read, surroundings.clock.sleep(store_answers_in(surroundings.settings.object_try_for))).await {
+        match select(read, surroundings.clock.sleep(store_answers_in(surroundings.settings.object_try_for)))
+            .await
+        {
             Either::Left((answer, _)) => matches!(answer, Ok(_) | Err(StoreError::NotThere)),
             Either::Right(_) => false,
         }
@@ -227,7 +229,12 @@ impl OwnedRange {
         // A name of its own each time: one that is taken would be refused without a write.
         let name = format!("{}/probe/{}", surroundings.settings.stamp, self.next_name());
         let created = surroundings.objects.create(&name, Bytes::from_static(b"probe\n"));
-        let is_created = match select(created, surroundings.clock.sleep(store_answers_in(surroundings.settings.object_try_for))).await {
+        let is_created = match select(
+            created,
+            surroundings.clock.sleep(store_answers_in(surroundings.settings.object_try_for)),
+        )
+        .await
+        {
             Either::Left((answer, _)) => match answer {
                 PutAnswer::Created => true,
                 PutAnswer::Failed { status } => ![401, 403].contains(&status),

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use stamp::{Change, ExtentName, Incarnation, PutAnswer, Revision, StreamId, Value};
 use stamp_streams::{
     KeyAnswer, KeyTransaction, KeyValues, Life, ListPage, ObjectStore, OwnedRange, RangeWatch, ReadPage,
-    Selection, StampSnapshot, StoreError, StoreLease, Surroundings, Sweeper, Swept, TRY_FOR, Taken, back_up_all,
-    encode_value,
+    Selection, StampSnapshot, StoreError, StoreLease, Surroundings, Sweeper, Swept, TRY_FOR, Taken,
+    back_up_all, encode_value,
 };
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 fn run(test: impl Future<Output = ()>) {
