@@ -27,7 +27,8 @@ pub struct StampSettings {
     /// How long one try of a request to the object store may take, with what is sent. A process that can't
     /// reach that store gives up after it: not longer than `ttl`.
     pub object_try_for: Duration,
-    /// How long one try of a request to the metadata store may take. Beats have less: a sixth of `ttl`.
+    /// How long one try of a request to the metadata store may take. Beats have a sixth of `ttl`,
+    /// if that is less.
     pub key_try_for: Duration,
     /// How much of one extent may be under way.
     pub window: WindowBounds,

@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::arguments::migrate_arguments::MigrateArguments;
 use crate::configuration::stamp::StampConfiguration;
 use crate::data_folder;
-use crate::migrate::into_stamp::open;
+use crate::migrate::into_stamp::{check_lease, open};
 use crate::migrate::shown::Shown;
 use crate::migrate::{failure, print, stopped, summary};
 use crate::stamp_commands::check_parts::Look;
@@ -26,6 +26,7 @@ pub(super) async fn migrate(
     // Before the folder: a stamp that can't be read leaves none behind.
     let nowhere = base::system::environment_on(Arc::new(base::memory_disk::MemoryDisk::new()));
     let stores = open(stamp, &nowhere).await?;
+    check_lease(&stores).await?;
     refuse_holes(&stores.surroundings).await?;
     data_folder::create(folder).map_err(|error| Failure::of_work(&error))?;
     let _held = data_folder::lock(folder).map_err(|error| Failure::of_work(&error))?;

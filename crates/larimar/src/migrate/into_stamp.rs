@@ -6,6 +6,7 @@ use crate::configuration::stamp::StampConfiguration;
 use crate::data_folder;
 use crate::migrate::shown::Shown;
 use crate::migrate::{failure, print, stopped, summary};
+use crate::stamp::served_settings::unlike_lease;
 use crate::stamp::stores::{StampFailure, Stores};
 use base::Environment;
 use base::system::SystemDisk;
@@ -32,6 +33,7 @@ pub(super) async fn migrate(
     };
     let source = FolderSource::open(&env).await.map_err(of_folder)?;
     let stores = open(stamp, &env).await?;
+    check_lease(&stores).await?;
     check_first_start(&stores).await?;
     let shown = Shown::new(arguments.quiet);
     let show = |phase, done, all| shown.show(phase, done, all);
@@ -52,6 +54,7 @@ pub(super) async fn migrate(
 pub(super) async fn abandon(stamp: &StampConfiguration, is_json: bool) -> Result<ExitCode, Failure> {
     let env = base::system::environment_on(Arc::new(base::memory_disk::MemoryDisk::new()));
     let stores = open(stamp, &env).await?;
+    check_lease(&stores).await?;
     let extents = abandon_migration(&stores.surroundings).await.map_err(|error| failure(&error))?;
     print(&match is_json {
         true => format!("{:#}\n", json!({ "extents": extents })),
@@ -69,6 +72,14 @@ pub(super) async fn open(stamp: &StampConfiguration, env: &Environment) -> Resul
         // What was typed can't be.
         _ => Failure::of_settings(&error),
     })
+}
+
+/// By another lease than the stamp's it would count the silence of its owner too early.
+pub(super) async fn check_lease(stores: &Stores) -> Result<(), Failure> {
+    match unlike_lease(&stores.surroundings).await.map_err(|error| Failure::of_work(&error))? {
+        None => Ok(()),
+        Some(line) => Err(Failure { line, exit_code: crate::EXIT_FAILED }),
+    }
 }
 
 /// A store that can't carry a stamp is refused before one is made.

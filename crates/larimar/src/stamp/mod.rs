@@ -23,7 +23,7 @@ pub(crate) mod founding;
 mod load_progress;
 mod local_block_cache;
 mod process;
-mod served_settings;
+pub(crate) mod served_settings;
 mod serving;
 pub(crate) mod stand_by;
 pub(crate) mod stores;

@@ -8,7 +8,7 @@
 
 use front_end::accounts::Accounts;
 use sha2::{Digest, Sha256};
-use stamp_streams::{KeyTransaction, Selection, StoreError, Surroundings};
+use stamp_streams::{OwnedRange, Selection, StampError, StoreError, Surroundings};
 use std::time::Duration;
 
 /// So many lease times without a beat of the owner, a process of other settings takes the stamp.
@@ -79,7 +79,10 @@ impl ServedSettings {
             hash.update(line);
             hash.update("\n");
         }
-        let accounts: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Self::of_digest(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect(), surroundings)
+    }
+
+    fn of_digest(accounts: String, surroundings: &Surroundings) -> Self {
         let (stamp, lease) = (surroundings.settings.stamp, surroundings.settings.ttl);
         let (accounts_key, lease_key) = (format!("{stamp}/accounts"), format!("{stamp}/lease"));
         ServedSettings { accounts, lease, accounts_key, lease_key }
@@ -108,18 +111,21 @@ impl ServedSettings {
         }
     }
 
-    /// The stamp is served with these.
-    pub(super) async fn note_served(&self, surroundings: &Surroundings) {
+    /// The stamp is served with these, which is known before anything is: others count the silence of this
+    /// process by it.
+    pub(super) async fn note_served(&self, range: &OwnedRange) -> Result<(), StampError> {
         let lease = self.lease.as_millis().to_string();
-        let put = |key: &String, value: String| (key.clone(), value.into_bytes().into(), None);
-        let transaction = KeyTransaction {
-            compares: Vec::new(),
-            puts: vec![put(&self.accounts_key, self.accounts.clone()), put(&self.lease_key, lease)],
-            deletes: Vec::new(),
-        };
-        // Without an answer the next one to take the stamp writes it.
-        let _ = surroundings.keys.commit(&transaction).await;
+        let puts = [(&self.accounts_key, self.accounts.clone()), (&self.lease_key, lease)];
+        range.put_beside(&puts.map(|(key, value)| (key.clone(), value.into_bytes().into()))).await
     }
+}
+
+/// Why a command may not take the stamp by this lease; none if the stamp is served with the same, or never was.
+pub(crate) async fn unlike_lease(surroundings: &Surroundings) -> Result<Option<String>, StoreError> {
+    let own = ServedSettings::of_digest(String::new(), surroundings);
+    let served = own.served(surroundings).await?;
+    let unlike = own.unlike(&Served { accounts: None, ..served });
+    Ok(unlike.map(Unlike::reason))
 }
 
 /// For how long nobody has been heard of who has the range.

@@ -96,11 +96,13 @@ impl StandBy<'_> {
             while life.holds() {
                 self.note_revision(&life);
                 match self.try_to_take(&watch).await? {
-                    Tried::Taken(range) => {
-                        // At once: others count its silence by this.
-                        self.settings.note_served(self.surroundings()).await;
-                        return Ok(Held { life, range });
-                    }
+                    Tried::Taken(range) => match self.settings.note_served(&range).await {
+                        Ok(()) => return Ok(Held { life, range }),
+                        Err(error) => {
+                            self.waiting.note(error.to_string());
+                            break;
+                        }
+                    },
                     Tried::NotNow => self.surroundings().clock.sleep(LOOK_EVERY).await,
                     Tried::StandDown => break,
                 }

@@ -14,9 +14,10 @@ use crate::stores::key_values::{
 };
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use stamp::{
-    Compare, DocumentRead, Key, OwnEntry, RangeId, Revision, StampLife, StoredError, Transaction,
+    Compare, DocumentRead, Key, OwnEntry, Owner, RangeId, Revision, StampLife, StoredError, Transaction,
     TransactionAnswer, Value,
 };
 use std::collections::BTreeMap;
@@ -104,6 +105,21 @@ impl Metadata {
         let mut keyed = self.keyed(transaction, None);
         let life = life_key(self.life.stamp);
         keyed.compares.push(KeyCompare::ChangedAt(life, Revision(0)));
+        self.send(keyed).await
+    }
+
+    /// Sends once what the owner of a range writes beside it, under keys as the store has them: only while
+    /// the range is its own.
+    pub(crate) async fn commit_beside(
+        &self,
+        range: RangeId,
+        owner: Owner,
+        puts: &[(String, Bytes)],
+    ) -> TransactionAnswer {
+        let mut transaction = Transaction::new(self.life.generation);
+        transaction.compares.push(Compare::Is(Key::Own(range), Value::Own(OwnEntry::of(owner))));
+        let mut keyed = self.keyed(&transaction, None);
+        keyed.puts.extend(puts.iter().map(|(key, value)| (key.clone(), value.clone(), None)));
         self.send(keyed).await
     }
 

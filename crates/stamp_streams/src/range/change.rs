@@ -7,10 +7,11 @@ use crate::backup::back_up::{back_up_all, store_backup};
 use crate::error::StampError;
 use crate::range::owned_range::OwnedRange;
 use crate::range::range_stop::RangeStop;
+use bytes::Bytes;
 use futures_util::future::{Either, select};
 use stamp::{
     AfterTransaction, Change, DOCUMENT_RESERVE_BYTES, DOCUMENT_SIZE_BYTES_LARGE, DOCUMENT_SIZE_BYTES_MAX,
-    HeldRange, RangeDocument, apply_changes, check_document_size, encode_document,
+    HeldRange, RangeDocument, TransactionAnswer, apply_changes, check_document_size, encode_document,
 };
 use std::pin::pin;
 use std::sync::Arc;
@@ -82,6 +83,27 @@ impl OwnedRange {
             }
         }
         Ok(())
+    }
+
+    /// Writes keys of others beside the range's, in one step that compares that the range is still this
+    /// owner's: as often as it takes until that is known.
+    ///
+    /// # Errors
+    ///
+    /// [`StampError::NotMine`] if another has the range, [`StampError::LeaseEnded`] if it is not known.
+    pub async fn put_beside(&self, puts: &[(String, Bytes)]) -> Result<(), StampError> {
+        let mut back_off = self.surroundings().back_off();
+        while self.is_held() {
+            match self.life.metadata.commit_beside(self.range(), self.owner(), puts).await {
+                TransactionAnswer::Committed(_) => return Ok(()),
+                TransactionAnswer::CompareFailed => {
+                    self.stop(RangeStop::Lost);
+                    return Err(StampError::NotMine(self.range()));
+                }
+                TransactionAnswer::Unknown => back_off.wait().await,
+            }
+        }
+        Err(StampError::LeaseEnded)
     }
 
     /// A backup is sent many times before it is given up; a range that has stopped does not wait for that.
