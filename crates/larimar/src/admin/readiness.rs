@@ -1,9 +1,9 @@
 //! Whether the server serves, and if not, why.
 //!
-//! What always holds: on a data folder it is ready only while requests of every kind are admitted. A full disk,
-//! on which reads and deletions go on, is a reason; so is a start that has not ended, and a stop that has begun.
-//! A stamp whose document is full stays ready: only one process serves it, so that a balancer which looks
-//! elsewhere would keep away the deletions that help.
+//! What always holds: on a data folder it is ready only while requests of every kind are admitted. A full
+//! disk, on which reads and deletions go on, is a reason; so is a start that has not ended, and a stop that
+//! has begun. A stamp whose document is full stays ready: only one process serves it, so that a balancer
+//! which looks elsewhere would keep away the deletions that help.
 
 use super::sampled_stamp::StampSource;
 use crate::stamp::stand_by::Waiting;

@@ -120,7 +120,8 @@ impl ServedSettings {
     }
 }
 
-/// Why a command may not take the stamp by this lease; none if the stamp is served with the same, or never was.
+/// Why a command may not take the stamp by this lease; none if the stamp is served with the same, or never
+/// was.
 pub(crate) async fn unlike_lease(surroundings: &Surroundings) -> Result<Option<String>, StoreError> {
     let own = ServedSettings::of_digest(String::new(), surroundings);
     let served = own.served(surroundings).await?;

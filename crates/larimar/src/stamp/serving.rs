@@ -187,8 +187,8 @@ pub(super) async fn serve_range(
                 give_up(&held).await;
             };
             let mut stopping = pin!(stopping);
-            // The ports are listened on to the end: whoever connects now must not wait for nothing. Where that
-            // fails, for want of file descriptors, the stamp is given up all the same.
+            // The ports are listened on to the end: whoever connects now must not wait for nothing. Where
+            // that fails, for want of file descriptors, the stamp is given up all the same.
             let answering = process.answer_while(Arc::new(|| STOPPING.to_owned()), stopping.as_mut()).await;
             if let Err(error) = answering {
                 tracing::warn!(%error, "who connects while the process stops gets no answer");

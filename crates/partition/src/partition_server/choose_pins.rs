@@ -1,8 +1,8 @@
 //! Which account gets a place for a pinned snapshot, and which snapshots end when they keep too much memory.
 //!
-//! What always holds: what one account pins or writes costs itself first. An account that has no snapshot gets
-//! a place as long as another has several; of memory, the account that keeps most gives way first, and no
-//! snapshot ends whose end frees none.
+//! What always holds: what one account pins or writes costs itself first. An account that has no snapshot
+//! gets a place as long as another has several; of memory, the account that keeps most gives way first, and
+//! no snapshot ends whose end frees none.
 
 use super::pinned_snapshots::{PINNED_SNAPSHOTS_MAX, PINNED_SNAPSHOTS_OF_ACCOUNT_MAX};
 use std::collections::BTreeSet;

@@ -7,8 +7,8 @@
 //!
 //! What always holds: a pin that is gone is an error, [`PartitionError::SnapshotExpired`], never a read of
 //! another moment. Pins are bounded in number, in time without use, in age, and in the memory that is there
-//! only for them; a disk that is nearly full, or a write that found no space, ends them all. None outlives the
-//! process. Which give way to others [`super::choose_pins`] says.
+//! only for them; a disk that is nearly full, or a write that found no space, ends them all. None outlives
+//! the process. Which give way to others [`super::choose_pins`] says.
 
 use crate::error::PartitionError;
 use crate::heat::tally::Access;

@@ -26,7 +26,8 @@ pub(crate) struct Life {
     pub(crate) shown: Arc<RwLock<()>>,
 }
 
-/// What ranges of a process share.
+/// What ranges of a process share: as many fields as there are things that a process has once, because each
+/// range takes some of them.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,

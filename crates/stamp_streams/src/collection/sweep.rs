@@ -4,8 +4,8 @@
 //! How long ago an extent was dropped is counted by the sweeper's own clock, from when it first saw the key,
 //! or by the stored clock of all sweepers (`ages.rs`), whichever says more: never longer than it is.
 //!
-//! What always holds: nothing but a sweep deletes; a sweep that is cut off anywhere has done no harm; an object
-//! that can't be deleted keeps nothing else from being done.
+//! What always holds: nothing but a sweep deletes; a sweep that is cut off anywhere has done no harm; an
+//! object that can't be deleted keeps nothing else from being done.
 
 use crate::backup::back_up::newest_backup;
 use crate::collection::age_clock::AgeClock;
@@ -72,8 +72,8 @@ impl Sweeper {
     ///
     /// # Errors
     ///
-    /// If a store can't be reached, a document is damaged, the lease has ended, or an object can't be deleted:
-    /// what was done is right, and in the last case it is all else.
+    /// If a store can't be reached, a document is damaged, the lease has ended, or an object can't be
+    /// deleted: what was done is right, and in the last case it is all else.
     pub async fn sweep(&self) -> Result<Swept, StampError> {
         let (life, planted) = (&self.life, &self.life.surroundings.settings.planted);
         let kinds = [KeyKind::Document, KeyKind::Dropped, KeyKind::Own, KeyKind::Beat, KeyKind::Process];
