@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use hyper::header::HeaderValue;
 
-    const TOKEN: &str = "0123456789abcdef0123456789abcdef-1f";
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
     fn of_pairs(pairs: &[(HeaderName, &'static str)]) -> Result<Extensions, ApiError> {
         let mut headers = HeaderMap::new();
