@@ -162,7 +162,7 @@ mod tests {
         let source = StampSource::new(Arc::default(), Arc::default(), None);
         sample(&metrics, Some(&source));
         let read = metrics.read();
-        assert_eq!((families, read.len()), (11, 11));
+        assert_eq!((families, read.len()), (12, 12));
         let requests = read.iter().find(|family| family.family.name == REQUESTS.name).unwrap();
         assert_eq!(requests.series.len(), 3 * RequestKind::ALL.len());
         let stores: Vec<&str> = requests.series.iter().map(|series| series.labels[0].as_str()).collect();
