@@ -1,8 +1,7 @@
 //! One part under way: sent until the store's answer is known, the lease ends or its writer gives up.
 //!
 //! What always holds: the same bytes are sent each time; nothing is sent after the lease's end or after the
-//! window has stopped; a try ends with the range, so that whoever waits for the part knows then that its
-//! outcome is unknown; what is decided is decided by `stamp::AppendWindow`.
+//! window has stopped; what is decided is decided by `stamp::AppendWindow`.
 
 use crate::error::AppendError;
 use crate::extents::log_core::LogState;
@@ -11,11 +10,9 @@ use crate::extents::parts::content;
 use crate::range::range_stop::RangeStop;
 use crate::settings::Breach;
 use bytes::Bytes;
-use futures_util::future::{Either, select};
 use stamp::{
     AfterAppend, AfterStop, AppendStop, AppendWindow, Found, PartHeader, PutAnswer, choose_after_stop,
 };
-use std::pin::pin;
 
 /// Sends a part until its outcome is settled.
 pub(crate) async fn send(log: Log, header: PartHeader, body: Bytes) {
@@ -28,38 +25,23 @@ pub(crate) async fn send(log: Log, header: PartHeader, body: Bytes) {
         if !may_send(&log, &header, tried_for >= surroundings.settings.give_up_after) {
             return;
         }
-        // One that was broken off may be there, or come yet, as one that got no answer.
-        let putting = surroundings.put_part(&header, &content);
-        let Some(answer) = while_served(&log, putting).await else { continue };
+        let answer = surroundings.put_part(&header, &content).await;
         let mut choice = answered(&log, &header, answer, None);
         while choice == Some(AfterAppend::ReadHeader) {
             let tried_for = surroundings.clock.monotonic().saturating_sub(started);
             if !may_send(&log, &header, tried_for >= surroundings.settings.give_up_after) {
                 return;
             }
-            let reading = surroundings.read_header(header.place.extent, header.offset);
-            let Some(found) = while_served(&log, reading).await else { continue };
+            let found = surroundings.read_header(header.place.extent, header.offset).await;
             choice = answered(&log, &header, answer, Some(&found));
             if choice == Some(AfterAppend::ReadHeader) {
-                while_served(&log, back_off.wait()).await;
+                back_off.wait().await;
             }
         }
         if choice != Some(AfterAppend::SendAgain) {
             return;
         }
-        while_served(&log, back_off.wait()).await;
-    }
-}
-
-/// The outcome of a request; none if the range has stopped meanwhile: nothing of the request is kept then.
-async fn while_served<T>(log: &Log, request: impl Future<Output = T>) -> Option<T> {
-    // A planted fault: an answer counts after the lease's end, so it is waited for.
-    if log.range.life.surroundings.settings.planted.has(Breach::AcknowledgeWithoutLease) {
-        return Some(request.await);
-    }
-    match select(pin!(request), pin!(log.range.until_stopped())).await {
-        Either::Left((outcome, _)) => Some(outcome),
-        Either::Right(_) => None,
+        back_off.wait().await;
     }
 }
 
