@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Histories in each run; `LARIMAR_SIM_SEEDS` sets another number.
 const SEEDS: u64 = 30;
 /// Seeds among which a fault on purpose must be found.
-const PLANTED_SEEDS: u64 = 2000;
+const PLANTED_SEEDS: u64 = 5000;
 /// From so many seeds on a run looks for rare faults, too.
 const LONG_RUN_SEEDS: usize = 100;
 /// Seeds of each control.
