@@ -4,10 +4,10 @@
 
 mod running;
 
-use running::{Server, program};
+use running::Server;
+use running::tables::run;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use storage_client::{AccountAddress, BlobWrite, PutMessage, Settings, StorageAccount, Surroundings};
 
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
@@ -50,17 +50,6 @@ impl World {
     fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         run(self.folder.path(), &self.connection, arguments)
     }
-}
-
-fn run(folder: &Path, connection: &str, arguments: &[&str]) -> (i32, String, String) {
-    let mut command = program(folder, arguments);
-    command.env("AZURE_STORAGE_CONNECTION_STRING", connection);
-    let output = command.output().expect("the program");
-    let text = |bytes| String::from_utf8(bytes).expect("text");
-    // A slow machine has lines of progress, too.
-    let errors = text(output.stderr);
-    let errors = errors.split_inclusive('\n').filter(|line| !line.contains(" so far, ")).collect();
-    (output.status.code().unwrap_or(-1), text(output.stdout), errors)
 }
 
 /// Messages were put twice: those at the queue's head came again while others were put.

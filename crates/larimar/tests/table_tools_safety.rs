@@ -6,8 +6,8 @@ mod running;
 
 use base::FileLock;
 use base::file_lock::SystemFileLock;
+use running::tables::run;
 use running::{Server, program};
-use std::path::Path;
 use storage_client::{
     AccountAddress, BlobWrite, Entity, PutMessage, Settings, StorageAccount, Surroundings, Value,
 };
@@ -78,17 +78,6 @@ impl World {
         assert_eq!((code, out.as_str(), errors.lines().count()), (2, "", 1), "{arguments:?}: {errors}");
         errors.trim_start_matches("larimar: ").trim_end().to_owned()
     }
-}
-
-fn run(folder: &Path, connection: &str, arguments: &[&str]) -> (i32, String, String) {
-    let mut command = program(folder, arguments);
-    command.env("AZURE_STORAGE_CONNECTION_STRING", connection);
-    let output = command.output().expect("the program");
-    let text = |bytes| String::from_utf8(bytes).expect("text");
-    // A slow machine has lines of progress, too.
-    let errors = text(output.stderr);
-    let errors = errors.split_inclusive('\n').filter(|line| !line.contains(" so far, ")).collect();
-    (output.status.code().unwrap_or(-1), text(output.stdout), errors)
 }
 
 const FEW: &str =
