@@ -20,6 +20,7 @@ mod shard;
 mod simulation;
 mod stamp;
 mod suite;
+mod table_tools;
 mod tidy;
 mod workspace;
 
@@ -68,6 +69,9 @@ enum Chore {
     Alerts(alerts::AlertArguments),
     /// Seeded histories of range partitions on the simulated disk; with `shard`, `cluster`: of these.
     Sim(simulation::SimulationArguments),
+    /// Entities of all types through `larimar table export | import | diff` in each format, with every command
+    /// killed on its way, and through the peer emulator: nothing differs.
+    TableTools(table_tools::TableToolsArguments),
     /// Moves between real shards of all kinds under writers, with movers that are killed at every step.
     Shard(shard::ShardArguments),
     /// Faults of a stamp of three processes under load, on etcd and Ceph of Debian's packages or a folder:
@@ -100,6 +104,7 @@ fn main() -> ExitCode {
         Chore::FullDisk(arguments) => full_disk::run(&arguments),
         Chore::Alerts(arguments) => alerts::run(&arguments),
         Chore::Sim(arguments) => simulation::run(&arguments),
+        Chore::TableTools(arguments) => table_tools::run(&arguments),
         Chore::Shard(arguments) => shard::run(&arguments),
         Chore::Stamp(arguments) => stamp::run(&arguments),
         Chore::StampStandIn(arguments) => stamp::stand_in::run(&arguments),

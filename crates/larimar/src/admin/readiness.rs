@@ -165,7 +165,7 @@ impl Trouble {
                     "the disk is full: {} bytes must become free before writes are taken",
                     self.missing_bytes
                 )),
-                None if self.damaged_ranges > 0 => Some(format!(
+                None if self.damaged_ranges > 0 && !self.is_of_stamp => Some(format!(
                     "{} ranges are damaged: stop the server and run larimar check",
                     self.damaged_ranges
                 )),
@@ -174,15 +174,22 @@ impl Trouble {
         }
     }
 
+    /// Of a process of a stamp, which is the only one that serves: without it nothing would be served.
     fn limit(&self) -> Option<String> {
-        let is_full = self.phase == Phase::Serving && self.is_of_stamp && self.missing_bytes > 0;
-        is_full.then(|| {
-            format!(
-                "the document of the stamp is full: {} bytes must go from it before writes are taken again, so delete \
-                 what is not needed",
-                self.missing_bytes
-            )
-        })
+        if self.phase != Phase::Serving || !self.is_of_stamp {
+            return None;
+        }
+        match (self.missing_bytes, self.damaged_ranges) {
+            (0, 0) => None,
+            (0, damaged) => Some(format!(
+                "{damaged} ranges are damaged: their keys answer with an error, all others are served; run larimar \
+                 check --stamp"
+            )),
+            (missing, _) => Some(format!(
+                "the document of the stamp is full: {missing} bytes must go from it before writes are taken again, so \
+                 delete what is not needed"
+            )),
+        }
     }
 }
 
@@ -214,10 +221,6 @@ mod tests {
             ),
             (Trouble { missing_bytes: 7, damaged_ranges: 1, ..well.clone() }, "the disk is full: 7 bytes"),
             (Trouble { damaged_ranges: 2, ..well.clone() }, "2 ranges are damaged"),
-            (
-                Trouble { missing_bytes: 7, is_of_stamp: true, damaged_ranges: 2, ..well.clone() },
-                "2 ranges are damaged",
-            ),
         ] {
             let given = trouble.reason().unwrap();
             assert!(given.starts_with(reason), "{given}");
@@ -225,9 +228,10 @@ mod tests {
         assert_eq!(Trouble { missing_bytes: 7, ..well }.limit(), None);
     }
 
-    /// A balancer took the only process that serves the stamp out, and with it the deletions that help.
+    /// A balancer took the only process that serves the stamp out, and with it the deletions that help, or all
+    /// ranges but the damaged one.
     #[test]
-    fn a_stamp_whose_document_is_full_is_ready_and_says_so() {
+    fn a_stamp_that_is_full_or_damaged_is_ready_and_says_so() {
         let full = Trouble {
             phase: Phase::Serving,
             is_held_out: false,
@@ -240,6 +244,12 @@ mod tests {
         let limit = full.limit().unwrap();
         assert!(limit.starts_with("the document of the stamp is full: 7 bytes must go"), "{limit}");
         assert_eq!(Trouble { missing_bytes: 0, ..full.clone() }.limit(), None);
+        let damaged = Trouble { missing_bytes: 0, damaged_ranges: 2, ..full.clone() };
+        assert_eq!(damaged.reason(), None);
+        let limit = damaged.limit().unwrap();
+        assert!(limit.starts_with("2 ranges are damaged: their keys answer with an error"), "{limit}");
+        assert!(Trouble { damaged_ranges: 2, ..full.clone() }.limit().unwrap().starts_with("the document"));
+        assert!(Trouble { is_of_stamp: false, ..damaged }.reason().is_some());
         assert_eq!(Trouble { phase: Phase::Draining, ..full }.limit(), None);
     }
 }

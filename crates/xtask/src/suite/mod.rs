@@ -157,6 +157,12 @@ fn python_environment() -> Outcome<PathBuf> {
     Ok(workspace::target()?.join("python-clients"))
 }
 
+/// Python with what the clients' tests need.
+pub(crate) fn python(root: &Path) -> Outcome<PathBuf> {
+    set_up_python(root)?;
+    Ok(python_environment()?.join("bin/python"))
+}
+
 fn set_up_python(root: &Path) -> Outcome<()> {
     let environment = python_environment()?;
     let list = std::fs::read_to_string(root.join("clients/python/requirements.txt"))?;
@@ -179,8 +185,7 @@ fn test_python(root: &Path, binary: &Path) -> Outcome<()> {
 
 /// The Python clients' tests of this server, ready to run.
 pub(crate) fn pytest(root: &Path, binary: &Path) -> Outcome<Command> {
-    set_up_python(root)?;
-    let mut pytest = Command::new(python_environment()?.join("bin/python"));
+    let mut pytest = Command::new(python(root)?);
     pytest.args(["-m", "pytest", "--quiet"]);
     pytest.current_dir(root.join("clients/python")).env("LARIMAR_BIN", binary);
     Ok(pytest)
@@ -214,16 +219,14 @@ fn test_rust(root: &Path, binary: &Path) -> Outcome<()> {
 
 /// With the clients of the other steps.
 fn test_boundaries(root: &Path, binary: &Path) -> Outcome<()> {
-    set_up_python(root)?;
     set_up_javascript(root)?;
-    boundaries::run(root, binary, &python_environment()?.join("bin/python"))
+    boundaries::run(root, binary, &python(root)?)
 }
 
 /// With the clients of the other steps.
 fn test_examples(root: &Path, binary: &Path) -> Outcome<()> {
-    set_up_python(root)?;
     set_up_javascript(root)?;
-    examples::run(binary, &python_environment()?.join("bin/python"))
+    examples::run(binary, &python(root)?)
 }
 
 fn short_kill_run(arguments: &TestArguments, binary: &Path) -> kill9::KillArguments {
