@@ -69,8 +69,8 @@ enum Chore {
     Alerts(alerts::AlertArguments),
     /// Seeded histories of range partitions on the simulated disk; with `shard`, `cluster`: of these.
     Sim(simulation::SimulationArguments),
-    /// Entities of all types through `larimar table export | import | diff` in each format, with every command
-    /// killed on its way, and through the peer emulator: nothing differs.
+    /// Entities of all types through `larimar table export | import | diff` in each format, with every
+    /// command killed on its way, and through the peer emulator: nothing differs.
     TableTools(table_tools::TableToolsArguments),
     /// Moves between real shards of all kinds under writers, with movers that are killed at every step.
     Shard(shard::ShardArguments),

@@ -228,8 +228,8 @@ mod tests {
         assert_eq!(Trouble { missing_bytes: 7, ..well }.limit(), None);
     }
 
-    /// A balancer took the only process that serves the stamp out, and with it the deletions that help, or all
-    /// ranges but the damaged one.
+    /// A balancer took the only process that serves the stamp out, and with it the deletions that help, or
+    /// all ranges but the damaged one.
     #[test]
     fn a_stamp_that_is_full_or_damaged_is_ready_and_says_so() {
         let full = Trouble {
