@@ -21,7 +21,7 @@ use std::time::Instant;
 pub(crate) struct TestArguments {
     /// Only these steps, in their usual order: format, tidy, lints, crates, histories, model, build,
     /// python, javascript, rust, boundaries, examples, stress-page, alerts, shard, kill9, kill9-queues,
-    /// kill9-blobs, bench, stamp, stamp-migrate. Those from python to bench run side by side.
+    /// kill9-blobs, stamp, stamp-migrate, bench. Those from python to kill9-blobs run side by side.
     steps: Vec<String>,
     /// Seeded histories on the simulated disk.
     #[arg(long, default_value_t = 1000)]
@@ -34,11 +34,11 @@ pub(crate) struct TestArguments {
 type Step<'a> = (&'static str, Box<dyn Fn() -> Outcome<()> + 'a>);
 
 /// What runs side by side, balanced by how long it takes. Steps that set up the same clients, or measure
-/// how fast a server is back, share a lane. Here the benches only show that they still work.
+/// how fast a server is back, share a lane.
 const LANES: [&[&str]; 3] = [
     &["python", "javascript", "boundaries", "examples"],
     &["rust", "stress-page", "alerts", "kill9", "kill9-queues", "kill9-blobs"],
-    &["shard", "bench"],
+    &["shard"],
 ];
 
 pub(crate) fn run(arguments: &TestArguments) -> Outcome<()> {
@@ -115,9 +115,9 @@ fn steps<'a>(arguments: &'a TestArguments, root: &'a Path, binary: &'a Path) -> 
             "kill9-blobs",
             Box::new(|| kill9::blobs::run(&kill9::blobs::BlobKillArguments::short(binary.to_path_buf()))),
         ),
-        ("bench", Box::new(|| bench::smoke(binary))),
         ("stamp", Box::new(|| stamp::run_short(binary))),
         ("stamp-migrate", Box::new(|| stamp::run_short_migration(binary))),
+        ("bench", Box::new(|| bench::smoke(binary))),
     ]
 }
 
