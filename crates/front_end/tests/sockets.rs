@@ -47,6 +47,26 @@ async fn a_request_under_way_is_finished_after_a_stop() {
     running.served.await.expect("stopped");
 }
 
+/// Its first request was still on the way when the server stopped, and it was reset.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_just_connected_is_answered_after_a_stop() {
+    let running = start(Limits::default()).await;
+    let mut stream = TcpStream::connect(running.address).await.expect("a connection");
+    let mut silent = TcpStream::connect(running.address).await.expect("a connection");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let request = running.request("GET", "/Tables", "");
+    running.stop.send(()).expect("running");
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let answer = read_answer(&mut stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(answer.contains("\r\nconnection: close\r\n"), "{answer}");
+    assert!(ends(&mut stream).await && ends(&mut silent).await);
+    // Long before the time for what is under way.
+    let stopped = tokio::time::timeout(Duration::from_secs(5), running.served);
+    stopped.await.expect("in time").expect("stopped");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn draining_is_bounded() {
     let limits = Limits { drain_for_max: Duration::from_millis(200), ..Limits::default() };

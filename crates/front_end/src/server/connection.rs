@@ -50,6 +50,10 @@ const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(60);
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_COUNT: u32 = 4;
 
+/// How long a connection that was just made has for its first request once the server stops: who has sent one
+/// gets an answer. Others have nothing under way, and must not hold the stop up.
+const FIRST_REQUEST_AFTER_STOP_FOR: Duration = Duration::from_millis(250);
+
 /// What all connections share.
 pub(crate) struct ConnectionSettings {
     http1: http1::Builder,
@@ -153,7 +157,11 @@ pub(crate) async fn serve_connection(
         let opening =
             pin!(open(stream, settings.tls.as_ref(), &*settings.clock, handler.random(), activity.clone()));
         let too_late = settings.clock.sleep(settings.header_read_for_max);
-        let stopped = pin!(phase.wait_for(|phase| *phase != Phase::Serving));
+        let stopped = pin!(async {
+            let _ = phase.wait_for(|phase| *phase != Phase::Serving).await;
+            let closed = pin!(phase.wait_for(|phase| *phase == Phase::Closed));
+            let _ = select(closed, settings.clock.sleep(FIRST_REQUEST_AFTER_STOP_FOR)).await;
+        });
         match select(opening, select(too_late, stopped)).await {
             Either::Left((Ok(opened), _)) => opened,
             // No request came: no answer is due.
@@ -217,6 +225,8 @@ async fn serve_stream(
                 })
             });
             let mut http1 = settings.http1.clone();
+            // The answer to a client that came just before a stop says that there will be no other.
+            http1.keep_alive(*phase.borrow() == Phase::Serving);
             let connection = http1.preserve_header_case(keeps_metadata).serve_connection(io, handler);
             run(connection, http1::Connection::graceful_shutdown, phase, end, |_| false).await
         }
