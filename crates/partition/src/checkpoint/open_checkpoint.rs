@@ -244,16 +244,20 @@ impl Checkpoint {
         Ok(inside.map(|entry| (entry.last_key.clone(), bytes_of(entry))).collect())
     }
 
-    /// Where the last block that can hold keys before `end` begins: right behind the last key of a block, and
-    /// before `end`, so that of this checkpoint the rows from there to `end` are those of one block at most.
-    /// `None`: in its first block.
+    /// Where the last block that can hold keys of `range` begins: right behind the last key of a block, and
+    /// before the end of `range`, so that of this checkpoint the rows from there to that end are those of one
+    /// block at most. `None`: in its first block, or it has none. Reads nothing that no row of `range` needs:
+    /// extents of rows before it may be gone.
     pub(crate) async fn start_of_last_block(
         &self,
-        end: Option<&[u8]>,
+        range: &KeyRange,
     ) -> Result<Option<Bytes>, PartitionError> {
+        if *self.root.last_key() < *range.start {
+            return Ok(None);
+        }
         let successor = |key: &[u8]| Bytes::from([key, &[0]].concat());
         let last = successor(self.root.last_key());
-        let end = end.map_or(&last[..], |end| end.min(&last[..]));
+        let end = range.end.as_deref().map_or(&last[..], |end| end.min(&last[..]));
         let ends_before = |key: &[u8]| key.iter().chain(&[0]).lt(end);
         let parts = &self.root.parts;
         let at = parts.partition_point(|part| ends_before(&part.last_key));

@@ -133,7 +133,7 @@ async fn start_of_last_part(tree: &Tree, range: &KeyRange) -> Result<Bytes, Part
         if part.is_empty() {
             continue;
         }
-        if let Some(found) = checkpoint.checkpoint.start_of_last_block(part.end.as_deref()).await? {
+        if let Some(found) = checkpoint.checkpoint.start_of_last_block(&part).await? {
             start = start.max(found);
         }
     }
