@@ -184,6 +184,14 @@ fn half_of_what_is_deleted_on_a_small_disk_is_writable_in_a_minute() {
     }
 }
 
+/// Parts that were taken off a checkpoint were compacted together with what was left of it, to what it had
+/// been, and the first part was taken off again: without end, and no time passed.
+#[test]
+fn what_is_begun_is_ended_before_its_parts_are_compacted() {
+    let ended = live(Kind::Plain, 32, RESERVE_SIZE_BYTES, None);
+    assert!(comes_back(&ended), "{ended:?}");
+}
+
 /// A checkpoint whose live half is larger than the reserve, and whose overflows were left by a compaction in
 /// extents that hold keys of its whole range: a part of it in key order frees no extent, and the reserve is
 /// used up before all parts are written.

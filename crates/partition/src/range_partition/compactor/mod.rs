@@ -180,6 +180,14 @@ impl Compactor {
     async fn compact_some(&self, give_up: Ends<'_>) -> Result<u64, PartitionError> {
         self.core.remove_unused().await?;
         let tree = self.core.tree();
+        // A compaction would put the parts of what is begun and the rest of it together again, for the next
+        // reclaim to begin anew, without end.
+        if self.core.is_scarce() && tree.checkpoints.iter().any(|one| self.is_begun(one)) {
+            let reclaimed_count = self.reclaim(&tree, give_up).await?;
+            if reclaimed_count > 0 {
+                return Ok(reclaimed_count);
+            }
+        }
         let count_min = self.core.shared.settings.compaction_count_min;
         let is_due =
             choose_compaction(&counts_of(&tree.checkpoints), self.rows_mostly(), count_min).is_some();

@@ -101,6 +101,11 @@ impl Compactor {
         Ok(0)
     }
 
+    /// Whether a part of it has moved already.
+    pub(super) fn is_begun(&self, checkpoint: &TreeCheckpoint) -> bool {
+        checkpoint.reference.limit.start > self.core.range.start
+    }
+
     /// Takes one part off this checkpoint. `None`: there is no room for that.
     async fn reclaim_chosen(
         &self,
@@ -198,7 +203,7 @@ impl Compactor {
             deleted_count: scaled(root.deleted_count),
             dead_bytes,
             beside_bytes,
-            is_begun: checkpoint.reference.limit.start > self.core.range.start,
+            is_begun: self.is_begun(checkpoint),
             deletions: Vec::new(),
         })
     }
