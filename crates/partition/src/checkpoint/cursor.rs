@@ -388,36 +388,75 @@ mod tests {
     use super::*;
     use crate::blob_data::piece::RowStart;
     use crate::checkpoint::MergedRow;
+    use crate::key::KeyRange;
     use crate::tree::block_cache::BlockCache;
     use stream::{ExtentId, Incarnation, Owner, StreamChange, StreamName, StreamSettings, Streams};
+
+    const ROW_COUNT: usize = 120;
+
+    fn key(at: usize) -> Vec<u8> {
+        // The first one's makes the others begin alike, further than the row directory distinguishes keys.
+        if at == 0 { b"a".to_vec() } else { format!("begin-alike-{at:04}").into_bytes() }
+    }
+
+    /// Writes a checkpoint of rows with overflows, and gives its stream and where its root is.
+    async fn written(
+        env: &base::Environment,
+        streams: &Arc<Streams>,
+        owner: Owner,
+    ) -> Result<(StreamName, Location), PartitionError> {
+        let stream = StreamName::new("checkpoint");
+        streams.create(std::slice::from_ref(&stream), owner).await?;
+        let left = Arc::new(BTreeSet::new());
+        let mut writer = CheckpointWriter::new(streams.clone(), stream.clone(), owner, left, true, None);
+        let mut value = Vec::new();
+        RowStart { pieces: Vec::new(), overflow_size_bytes: 3000 }.put(&mut value);
+        for at in 0..ROW_COUNT {
+            let content: Vec<u8> = (0..3000 / 8).flat_map(|_| env.random.next_u64().to_le_bytes()).collect();
+            let overflow = Bytes::from(content);
+            let overflow = RowOverflow::InMemory(&overflow);
+            let (key, value) = (&key(at)[..], Some(&value[..]));
+            writer.add(MergedRow { key, version: RowVersion(1), value, overflow }).await?;
+        }
+        Ok((stream, writer.finish().await?.expect("rows").root))
+    }
+
+    /// A scan backward asked a checkpoint whose rows had all moved for its last block, and failed: the index
+    /// that tells it had gone with them.
+    #[test]
+    fn nothing_is_read_of_a_checkpoint_whose_rows_are_all_before_a_range() {
+        let ask = |env: base::Environment, _| async move {
+            let streams = Streams::open(&env, StreamSettings::tiny()).await?;
+            let owner = Owner::first(Incarnation(1));
+            let (stream, root) = written(&env, &streams, owner).await?;
+            let cache = Arc::new(BlockCache::new(1 << 20));
+            let checkpoint = Checkpoint::open(streams.clone(), cache, root).await?;
+            let range = |start: usize, end: Option<usize>| KeyRange {
+                start: key(start).into(),
+                end: end.map(|end| key(end).into()),
+            };
+            streams.delete(&stream, owner).await?;
+            assert!(
+                checkpoint.start_of_last_block(&range(ROW_COUNT - 1, None)).await.is_err(),
+                "it has gone"
+            );
+            for end in [None, Some(ROW_COUNT + 1)] {
+                assert_eq!(checkpoint.start_of_last_block(&range(ROW_COUNT, end)).await?, None);
+            }
+            Ok::<(), PartitionError>(())
+        };
+        assert_eq!(sim::World::new(1).run(ask), Some(Ok(())));
+    }
 
     /// A walk from a key on read the overflows of the few rows before it that its row block's restart point
     /// leads to. Where a reclaim had moved these, and their extents had gone, compactions of the checkpoint
     /// failed for ever.
     #[test]
     fn a_walk_needs_no_extent_that_only_rows_before_its_start_lie_in() {
-        const ROW_COUNT: usize = 120;
-        // The first one's makes the others begin alike, further than the row directory distinguishes keys.
-        let key =
-            |at: usize| if at == 0 { b"a".to_vec() } else { format!("begin-alike-{at:04}").into_bytes() };
         let walk = |env: base::Environment, _| async move {
             let streams = Streams::open(&env, StreamSettings::tiny()).await?;
-            let stream = StreamName::new("checkpoint");
             let owner = Owner::first(Incarnation(1));
-            streams.create(std::slice::from_ref(&stream), owner).await?;
-            let left = Arc::new(BTreeSet::new());
-            let mut writer = CheckpointWriter::new(streams.clone(), stream.clone(), owner, left, true, None);
-            let mut value = Vec::new();
-            RowStart { pieces: Vec::new(), overflow_size_bytes: 3000 }.put(&mut value);
-            for at in 0..ROW_COUNT {
-                let content: Vec<u8> =
-                    (0..3000 / 8).flat_map(|_| env.random.next_u64().to_le_bytes()).collect();
-                let overflow = Bytes::from(content);
-                let overflow = RowOverflow::InMemory(&overflow);
-                let (key, value) = (&key(at)[..], Some(&value[..]));
-                writer.add(MergedRow { key, version: RowVersion(1), value, overflow }).await?;
-            }
-            let root = writer.finish().await?.expect("rows").root;
+            let (stream, root) = written(&env, &streams, owner).await?;
             for start in 1..ROW_COUNT {
                 let cache = Arc::new(BlockCache::new(1 << 20));
                 let checkpoint = Arc::new(Checkpoint::open(streams.clone(), cache, root).await?);

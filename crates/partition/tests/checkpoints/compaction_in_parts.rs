@@ -182,8 +182,7 @@ async fn compact_and_read(
     }
 }
 
-/// Crashes at many operations of the disk during a compaction in parts, with readers beside it. A scan
-/// backward asked checkpoints whose rows had all been passed for their last block, whose index had gone.
+/// Crashes at many operations of the disk during a compaction in parts, with readers beside it.
 #[test]
 fn a_compaction_in_parts_survives_a_crash_at_each_step() {
     const STEP: u64 = 71;
