@@ -7,7 +7,8 @@ use partition::{
     PINNED_SNAPSHOT_IDLE_MAX, PINNED_SNAPSHOTS_MAX, PINNED_SNAPSHOTS_OF_ACCOUNT_MAX, PartitionError,
 };
 
-const NO_SPACE: &str = "The server's disk is full: it takes no writes but deletions.";
+/// Of a disk, and of the lists of a stamp.
+const NO_SPACE: &str = "The server has no space left: it takes no writes but deletions.";
 
 /// Fewer missing bytes are not named.
 const SHOWN_MISSING_BYTES_MIN: u64 = (1 << 20) / 20;
