@@ -138,6 +138,9 @@ fn delete_received(server: &Server, received: &[Received]) {
     }
 }
 
+/// That the stamp is served with.
+const LEASE: &str = "3s";
+
 struct Stores {
     _etcd: Etcd,
     arguments: Vec<String>,
@@ -150,7 +153,7 @@ impl Stores {
         let objects = folder.join("objects");
         std::fs::create_dir(&objects).expect("a folder");
         let store = format!("file://{}", objects.display());
-        let arguments = ["--stamp", "moved", "--store", &store, "--etcd", &etcd.url, "--lease", "3s"];
+        let arguments = ["--stamp", "moved", "--store", &store, "--etcd", &etcd.url, "--lease", LEASE];
         let arguments = arguments.map(str::to_owned).into();
         Stores { _etcd: etcd, arguments, objects }
     }
@@ -170,7 +173,13 @@ impl Stores {
     }
 
     fn migrate(&self, folder: &Path, arguments: &[&str]) -> Output {
-        let arguments = [&["migrate"], arguments, &self.arguments()].concat();
+        self.migrate_with_lease(folder, arguments, LEASE)
+    }
+
+    fn migrate_with_lease(&self, folder: &Path, arguments: &[&str], lease: &str) -> Output {
+        let stores =
+            self.arguments().into_iter().map(|argument| if argument == LEASE { lease } else { argument });
+        let arguments: Vec<&str> = ["migrate"].iter().chain(arguments).copied().chain(stores).collect();
         program(folder, &arguments).output().expect("the program")
     }
 
@@ -266,6 +275,14 @@ fn goes_back(folder: &Path, stores: &Stores, server: Server) {
     let expected = everything(&server);
     assert!(server.stop().success());
     let objects = contents(&stores.objects);
+    // It would count the silence of the stamp's owner too soon.
+    for how in [&["--to", "other"][..], &["--from", "data"], &["--abandon"]] {
+        let refused = stores.migrate_with_lease(folder, how, "4s");
+        assert_eq!(refused.status.code(), Some(1));
+        let line = text(&refused.stderr);
+        assert!(line.contains("its --lease is 4 s, and the stamp is served with 3 s"), "{how:?}: {line}");
+    }
+    assert!(!folder.join("other").exists(), "a folder was begun");
 
     let mut process = program(folder, &[&["migrate", "--to", "back"], &stores.arguments()[..]].concat())
         .stderr(Stdio::null())
