@@ -183,9 +183,13 @@ impl Compactor {
         // A compaction would put the parts of what is begun and the rest of it together again, for the next
         // reclaim to begin anew, without end.
         if self.core.is_scarce() && tree.checkpoints.iter().any(|one| self.is_begun(one)) {
-            let reclaimed_count = self.reclaim(&tree, give_up).await?;
-            if reclaimed_count > 0 {
-                return Ok(reclaimed_count);
+            match self.reclaim(&tree, give_up).await {
+                Ok(0) => {}
+                // It is tried again below, once nothing else is left to do.
+                Err(PartitionError::Storage(error)) => {
+                    tracing::debug!(table = self.core.table.name(), %error, "what is begun does not read");
+                }
+                ended => return ended,
             }
         }
         let count_min = self.core.shared.settings.compaction_count_min;
