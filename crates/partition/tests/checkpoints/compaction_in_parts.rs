@@ -1,9 +1,12 @@
 //! A large compaction is done in parts: it takes little space beside what is stored, reads are right
 //! throughout, and a crash at any moment leaves a tree that is right.
 
-use crate::rows::{Everything, TABLE, Write, key, read_table, value};
+use crate::rows::{ACCOUNT, Collect, Everything, TABLE, Write, key, read_table, value};
 use base::Environment;
-use partition::{PartitionError, PartitionSettings, Partitions, RowVersion, check_folder};
+use futures_util::future::{join, join3};
+use partition::{
+    KeyRange, PartitionError, PartitionSettings, Partitions, RowVersion, SnapshotOf, Span, check_folder,
+};
 use sim::{Faults, World};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,6 +61,10 @@ enum Rows {
     InReverse,
     /// They replace and delete each other.
     Replaced,
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
 /// Makes checkpoints and what they hold.
@@ -240,4 +247,75 @@ fn a_compaction_in_parts_survives_a_crash_at_each_step() {
     );
     assert!(crash_count > 60, "only {crash_count} crashes");
     assert!(resumed_count > 5, "only {resumed_count} compactions went on behind what was done");
+}
+
+/// Reads pinned moments of rows that nobody changes, until their checkpoints are one.
+async fn read_pinned(
+    env: &Environment,
+    partitions: &Partitions,
+    expected: &Everything,
+) -> Result<u64, PartitionError> {
+    let keys = KeyRange::container(ACCOUNT, 1);
+    let mut read_count = 0;
+    while partitions.statistics().compactions == 0 {
+        let id = partitions.pin_snapshot(TABLE, keys.clone()).await?;
+        let snapshot = SnapshotOf { id, table: TABLE, keys: keys.clone() };
+        // Twice, so that it stays for a while.
+        for _ in 0..3 {
+            let spans = vec![Span::Range(keys.clone())];
+            let (scan, _) = partitions.scan_pinned(&snapshot, spans, Collect::default()).await?;
+            assert_eq!(scan.rows, *expected);
+            env.clock.sleep(Duration::from_millis(env.random.next_u64() % 40)).await;
+            read_count += 1;
+        }
+        partitions.unpin_snapshot(&snapshot);
+    }
+    Ok(read_count)
+}
+
+/// Puts rows beside them, so that flushes come and go.
+async fn put_beside(env: &Environment, partitions: &Partitions) -> Result<(), PartitionError> {
+    let mut at = 0;
+    while partitions.statistics().compactions == 0 {
+        let changes = vec![(key(2, "p", &format!("{at:08}")), Some(value(at, VALUE_SIZE_BYTES)))];
+        partitions.execute(Write { changes }).await?;
+        at += 1;
+        if at.is_multiple_of(16) {
+            partitions.flush_now(TABLE, None).await?;
+            env.clock.sleep(Duration::from_millis(1)).await;
+        }
+    }
+    Ok(())
+}
+
+/// A flush removed what a compaction beside it had moved since it asked for readers: extents went that those
+/// who had come in between were still to read.
+#[test]
+fn a_pinned_moment_is_read_beside_compactions_in_parts_and_flushes() {
+    let mut reads = 0;
+    for seed in 0..(number("LARIMAR_SIM_SEEDS").unwrap_or(0) / 4).max(8) {
+        let rows = [Rows::Scattered, Rows::InOrder, Rows::InReverse][(seed % 3) as usize];
+        let (world, expected) = filled(seed, rows);
+        world.disk.set_faults(Faults { slow_one_in: 3, ..Faults::default() });
+        let expected = &expected;
+        let run = world.run(|env, _| async move {
+            let settings = settings(CHECKPOINT_COUNT, PART_SIZE_BYTES);
+            let (_streams, partitions) = open(&env, settings).await?;
+            let readers = join3(
+                read_pinned(&env, &partitions, expected),
+                read_pinned(&env, &partitions, expected),
+                read_pinned(&env, &partitions, expected),
+            );
+            let ((one, two, three), beside) = join(readers, put_beside(&env, &partitions)).await;
+            beside?;
+            let reads = one? + two? + three?;
+            partitions.close().await;
+            Ok::<u64, PartitionError>(reads)
+        });
+        match run.unwrap() {
+            Ok(count) => reads += count,
+            Err(error) => panic!("seed {seed}: {error}"),
+        }
+    }
+    println!("{reads} reads of pinned moments beside compactions");
 }

@@ -190,9 +190,9 @@ impl Compactor {
         // Flushes may have added newer checkpoints in the meantime; these are still neighbours.
         next.checkpoints = self.core.tree().with_run_replaced(&numbers, by.clone()).references();
         self.core.adopt(&mut metadata, next, written).await?;
+        self.core.replaced.shed.lock().extend(shed.into_iter().map(|former| Shed { former }));
         self.core.replace_tree(|tree| tree.with_run_replaced(&numbers, by));
         drop(metadata);
-        self.core.replaced.shed.lock().extend(shed.into_iter().map(|former| Shed { former }));
         self.core.replaced.retired.lock().extend(gone.into_iter().chain(before));
         Ok(left)
     }

@@ -153,6 +153,9 @@ impl Compactor {
         let mut next = metadata.clone();
         next.checkpoints = self.core.tree().with_replaced(former.reference.number, by.clone()).references();
         self.core.adopt(&mut metadata, next, &written).await?;
+        if left.is_some() {
+            self.core.replaced.shed.lock().push(Shed { former: former.clone() });
+        }
         self.core.replace_tree(|tree| tree.with_replaced(former.reference.number, by));
         drop(metadata);
         let was = (former.reference.number, former.checkpoint.root.deleted_count > 0);
@@ -164,7 +167,7 @@ impl Compactor {
             "a part of a checkpoint is reclaimed"
         );
         match left {
-            Some(_) => self.core.replaced.shed.lock().push(Shed { former }),
+            Some(_) => drop(former),
             None => self.core.replaced.retired.lock().push(former),
         }
         if let Err(error) = self.core.remove_unused().await {

@@ -102,20 +102,23 @@ impl RangeTree {
         if self.shared.settings.planted_fault == Some(PlantedFault::FruitlessReclaim) {
             return Ok(());
         }
-        let unread: BTreeSet<u64> = {
-            let shed = self.replaced.shed.lock();
-            let numbers: BTreeSet<u64> = shed.iter().map(Shed::number).collect();
-            let is_read = |number: &u64| shed.iter().any(|one| one.is_read(*number));
-            numbers.into_iter().filter(|number| !is_read(number)).collect()
-        };
-        for number in unread {
-            let tree = self.tree();
-            let now = tree.checkpoints.iter().find(|one| one.reference.number == number);
-            let Some(now) = now else {
-                // It has gone as a whole.
-                self.forget_shed(number);
-                continue;
-            };
+        let numbers: BTreeSet<u64> = self.replaced.shed.lock().iter().map(Shed::number).collect();
+        let mut outcome = Ok(());
+        for number in numbers {
+            // One that does not read must not keep the others.
+            outcome = outcome.and(self.free_shed_of(number).await);
+        }
+        outcome
+    }
+
+    /// The same of one checkpoint.
+    async fn free_shed_of(&self, number: u64) -> Result<(), PartitionError> {
+        // In this order: whatever was replaced before this tree is among those that are asked for readers, and
+        // who reads this tree or a later one needs no more than is kept.
+        let tree = self.tree();
+        let Some(owed) = self.replaced.unread_shed(number) else { return Ok(()) };
+        // Else it has gone as a whole.
+        if let Some(now) = tree.checkpoints.iter().find(|one| one.reference.number == number) {
             let start = &now.reference.limit.start;
             let needed = now.checkpoint.extents_from(start, self.table.has_data()).await?;
             let stream = self.names.checkpoint(number);
@@ -131,17 +134,9 @@ impl RangeTree {
                 self.shared.streams.multi_modify(&[StreamChange::Unlist { stream, extents }]).await?;
                 self.evict(gone);
             }
-            // Not before: what is refused now, by a full disk perhaps, is owed until it is done.
-            self.forget_shed(number);
         }
+        // Not before: what is refused now, by a full disk perhaps, is owed until it is done.
+        self.replaced.forget_shed(&owed);
         Ok(())
-    }
-
-    /// Nothing is owed of what this checkpoint was, unless somebody has begun to read it so again.
-    fn forget_shed(&self, number: u64) {
-        let mut shed = self.replaced.shed.lock();
-        if !shed.iter().any(|one| one.is_read(number)) {
-            shed.retain(|one| one.number() != number);
-        }
     }
 }

@@ -17,7 +17,8 @@ pub(crate) struct Replaced {
     /// are here.
     pub(crate) unused: Mutex<Vec<u64>>,
     /// Checkpoints whose first rows have moved to others, as they were before, while somebody may read them
-    /// so.
+    /// so. One comes here before the tree is replaced that has it so: who asks the tree first, and then whether
+    /// what was before it is read, misses none.
     pub(crate) shed: Mutex<Vec<Shed>>,
 }
 
@@ -25,6 +26,20 @@ impl Replaced {
     /// These were found unused by a load.
     pub(crate) fn new(unused: Vec<u64>) -> Self {
         Replaced { retired: Mutex::default(), unused: Mutex::new(unused), shed: Mutex::default() }
+    }
+
+    /// What the checkpoint of this number was before its first rows moved, each time that they did; `None` if
+    /// somebody may read it so.
+    pub(super) fn unread_shed(&self, number: u64) -> Option<Vec<Arc<TreeCheckpoint>>> {
+        let shed = self.shed.lock();
+        let of_number = || shed.iter().filter(|one| one.number() == number);
+        let is_read = of_number().any(|one| one.is_read(number));
+        (!is_read).then(|| of_number().map(|one| one.former.clone()).collect())
+    }
+
+    /// Nothing is owed of these any more.
+    pub(super) fn forget_shed(&self, owed: &[Arc<TreeCheckpoint>]) {
+        self.shed.lock().retain(|one| !owed.iter().any(|former| Arc::ptr_eq(former, &one.former)));
     }
 }
 
