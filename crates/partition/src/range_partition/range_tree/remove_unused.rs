@@ -113,8 +113,8 @@ impl RangeTree {
 
     /// The same of one checkpoint.
     async fn free_shed_of(&self, number: u64) -> Result<(), PartitionError> {
-        // In this order: whatever was replaced before this tree is among those that are asked for readers, and
-        // who reads this tree or a later one needs no more than is kept.
+        // In this order: whatever was replaced before this tree is among those that are asked for readers,
+        // and who reads this tree or a later one needs no more than is kept.
         let tree = self.tree();
         let Some(owed) = self.replaced.unread_shed(number) else { return Ok(()) };
         // Else it has gone as a whole.

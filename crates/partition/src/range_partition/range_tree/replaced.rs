@@ -17,8 +17,8 @@ pub(crate) struct Replaced {
     /// are here.
     pub(crate) unused: Mutex<Vec<u64>>,
     /// Checkpoints whose first rows have moved to others, as they were before, while somebody may read them
-    /// so. One comes here before the tree is replaced that has it so: who asks the tree first, and then whether
-    /// what was before it is read, misses none.
+    /// so. One comes here before the tree is replaced that has it so: who asks the tree first, and then
+    /// whether what was before it is read, misses none.
     pub(crate) shed: Mutex<Vec<Shed>>,
 }
 
