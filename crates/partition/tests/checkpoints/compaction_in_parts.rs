@@ -260,7 +260,7 @@ async fn read_pinned(
     while partitions.statistics().compactions == 0 {
         let id = partitions.pin_snapshot(TABLE, keys.clone()).await?;
         let snapshot = SnapshotOf { id, table: TABLE, keys: keys.clone() };
-        // Twice, so that it stays for a while.
+        // More than once, so that it stays for a while, and is read again after what came meanwhile.
         for _ in 0..3 {
             let spans = vec![Span::Range(keys.clone())];
             let (scan, _) = partitions.scan_pinned(&snapshot, spans, Collect::default()).await?;
