@@ -39,6 +39,7 @@ pub use document::codec::{
     DOCUMENT_FORMAT, DOCUMENT_SIZE_BYTES_LARGE, DOCUMENT_SIZE_BYTES_MAX, decode_document, encode_document,
 };
 pub use document::first_part::{FirstPart, LogProgress, choose_first_part};
+pub use document::group::{GROUPED_COUNT_MAX, GROUPED_DROPS_MAX, Grouped, Grouping, group_changes};
 pub use document::range_document::{ExtentEntry, KeyLimits, OwnEntry, RangeDocument, StreamEntry, TrimPoint};
 pub use document::room::{DOCUMENT_RESERVE_BYTES, DocumentFull, check_document_size, missing_document_bytes};
 pub use document::split::{FIRST_EPOCH, HeirNames, Split, SplitRefused, choose_split};

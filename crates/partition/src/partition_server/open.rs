@@ -27,7 +27,7 @@ use crate::range_partition::{self, LoadError, RangeOwners, RangePartition, Range
 use ::stream::{StreamError, StreamName};
 use arc_swap::ArcSwap;
 use futures_util::future::{Either, select};
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
@@ -36,6 +36,8 @@ use tokio::sync::{Notify, oneshot};
 
 /// Ranges that are read side by side: each has up to 32 MiB of log under way.
 const READ_AT_ONCE_MAX: usize = 4;
+/// Ranges that are taken over side by side: each waits for a few changes of metadata and one append.
+const TAKEN_AT_ONCE_MAX: usize = 16;
 /// Ranges whose owner one change of the map names.
 const NAMED_COUNT_MAX: usize = 256;
 
@@ -65,9 +67,8 @@ impl PartitionServer {
         let found = server.read_ranges(&entries).await?;
         let highest_id = server.remove_leftovers(&entries, &found, is_first_hand).await?;
         let owners = server.name_owners(&entries, &found).await?;
-        for ((entry, found), owners) in entries.into_iter().zip(found).zip(owners) {
-            let MapEntry { table, id, range, owner: _ } = entry;
-            let owner = server.take_over_range((table, id), &range, found, owners).await?;
+        let ranges = entries.into_iter().zip(found).zip(owners);
+        for (table, range, owner) in server.take_over_ranges(ranges.collect()).await? {
             routes.add(table, range, owner);
         }
         server.routes.store(Arc::new(routes));
@@ -186,6 +187,23 @@ impl PartitionServer {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Starts to serve the ranges that are not damaged, some side by side.
+    async fn take_over_ranges(
+        &self,
+        ranges: Vec<((MapEntry, FoundRange), RangeOwners)>,
+    ) -> Result<Vec<(ObjectTable, KeyRange, Owner)>, PartitionError> {
+        let take = |((entry, found), owners): ((MapEntry, FoundRange), RangeOwners)| {
+            async move {
+                let MapEntry { table, id, range, owner: _ } = entry;
+                let owner = self.take_over_range((table, id), &range, found, owners).await?;
+                Ok((table, range, owner))
+            }
+            .boxed()
+        };
+        let takes: Vec<_> = ranges.into_iter().map(take).collect();
+        stream::iter(takes).buffered(TAKEN_AT_ONCE_MAX).try_collect().await
     }
 
     /// Starts to serve a range, unless it is damaged.

@@ -23,10 +23,15 @@ use crate::settings::PlantedFault;
 use crate::tree::merging_iterator::MergingIterator;
 use crate::tree::metadata::{CheckpointReference, Metadata};
 use crate::tree::{Tree, TreeCheckpoint};
+use ::stream::{Owner, StreamError, StreamName, StreamStat, Streams};
 use base::{BoxFuture, give_way};
+use futures_util::future::join;
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use std::sync::Arc;
-use stream::{Owner, StreamError, StreamName, StreamStat, Streams};
 
+/// Checkpoints of a range that are opened side by side, beside the replay of its log: a store far away takes
+/// many milliseconds for each of their few reads.
+const OPENED_AT_ONCE_MAX: usize = 8;
 /// Bytes of log that are replayed before others may run: some hundred microseconds' worth, on a worker that
 /// also runs what keeps a process's lease.
 const REPLAYED_AT_ONCE_BYTES: usize = 64 << 10;
@@ -209,18 +214,14 @@ pub(crate) async fn read(
     if metadata.range != *range {
         return Err(damaged("the range is not the one in the partition map"));
     }
-    let mut checkpoints = Vec::with_capacity(metadata.checkpoints.len());
-    for reference in &metadata.checkpoints {
-        let opened = open_checkpoint(shared, reference.clone()).await;
-        let opened = opened.map_err(in_stream(&names.checkpoint(reference.number)))?;
-        checkpoints.push(Arc::new(opened));
-    }
     let active = Arc::new(MemoryTable::new(&shared.memory));
     let mut dropped = shared.settings.planted_fault == Some(PlantedFault::DroppedLogRecord);
     let in_log = in_stream(&names.log);
     let log = streams.stat(&names.log).map_err(|error| in_log(error.into()))?;
     let replay = replay_log(streams, &names, &metadata, &active, &mut dropped);
-    let (last_version, log_positions, replayed) = replay.await.map_err(in_log)?;
+    let (opened, replayed) = join(open_checkpoints(shared, &names, &metadata), replay).await;
+    let checkpoints = opened?;
+    let (last_version, log_positions, replayed) = replayed.map_err(in_log)?;
     let tree = Tree { active, frozen: Vec::new(), checkpoints: checkpoints.into(), fetch_epoch: 0 };
     Ok(ReadRange { names, metadata, tree, last_version, log_positions, replayed, metadata_read, log })
 }
@@ -338,6 +339,21 @@ pub(crate) fn newest_owner(streams: &Streams, names: &RangeStreams) -> Result<Ow
 pub(super) fn open_data(streams: &Streams, stream: &StreamName) -> Result<RangeData, PartitionError> {
     let listed: Vec<_> = streams.stat(stream)?.extents.into_iter().map(|(extent, _)| extent).collect();
     Ok(RangeData::new(stream.clone(), &listed))
+}
+
+/// Opens the checkpoints that the metadata name, in their order.
+async fn open_checkpoints(
+    shared: &Shared,
+    names: &RangeStreams,
+    metadata: &Metadata,
+) -> Result<Vec<Arc<TreeCheckpoint>>, PartitionError> {
+    let open = |reference: &CheckpointReference| {
+        let (stream, opened) =
+            (names.checkpoint(reference.number), open_checkpoint(shared, reference.clone()));
+        async move { opened.await.map(Arc::new).map_err(in_stream(&stream)) }.boxed()
+    };
+    let opening: Vec<_> = metadata.checkpoints.iter().map(open).collect();
+    stream::iter(opening).buffered(OPENED_AT_ONCE_MAX).try_collect().await
 }
 
 /// Opens a checkpoint for the tree.

@@ -5,7 +5,7 @@
 //! twice; no extent is listed twice in one stream.
 
 use crate::ids::{ExtentName, Incarnation, Mark, Owner, RangeId, StreamId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use stream::OwnerEpoch;
 
 /// Who has a range.
@@ -140,8 +140,17 @@ impl RangeDocument {
         })
     }
 
+    /// The recorded lengths of these extents; 0 without one.
+    pub(crate) fn lengths_of(&self, extents: &BTreeSet<ExtentName>) -> BTreeMap<ExtentName, u64> {
+        let length_of = |extent: &ExtentName| {
+            let mut entries = self.streams.values().filter_map(|stream| stream.extent(*extent));
+            (*extent, entries.next().and_then(|entry| entry.length).unwrap_or_default())
+        };
+        extents.iter().map(length_of).collect()
+    }
+
     /// All extents that are listed, each once.
-    pub fn extents(&self) -> std::collections::BTreeSet<ExtentName> {
+    pub fn extents(&self) -> BTreeSet<ExtentName> {
         self.streams.values().flat_map(|stream| stream.extents.iter().map(|entry| entry.name)).collect()
     }
 }

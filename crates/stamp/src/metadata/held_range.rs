@@ -6,6 +6,7 @@
 //! committed.
 
 use crate::document::change::{Change, ChangeError, apply_changes};
+use crate::document::group::Grouped;
 use crate::document::range_document::{OwnEntry, RangeDocument};
 use crate::extent::part_header::StampLife;
 use crate::ids::{ExtentName, Mark, Owner, RangeId};
@@ -13,6 +14,7 @@ use crate::metadata::choose_after_transaction::{
     AfterTransaction, DocumentRead, TransactionAnswer, choose_after_transaction,
 };
 use crate::metadata::transaction::{Compare, Key, Revision, Transaction, TransactionTooLarge, Value};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Why a change was not begun.
@@ -93,11 +95,26 @@ impl HeldRange {
     /// Begins a change of the streams, under a mark that was not used before.
     pub fn begin(&mut self, changes: &[Change], mark: Mark) -> Result<&SentChange, BeginError> {
         let changed = apply_changes(&self.document, changes)?;
+        let dropped = self.document.lengths_of(&changed.dropped);
+        self.begin_changed(changed.document, dropped, mark)
+    }
+
+    /// Begins the changes of a group, which were made of [`Self::document`].
+    pub fn begin_grouped(&mut self, grouped: Grouped, mark: Mark) -> Result<&SentChange, BeginError> {
+        self.begin_changed(grouped.document, grouped.dropped, mark)
+    }
+
+    fn begin_changed(
+        &mut self,
+        changed: RangeDocument,
+        dropped: BTreeMap<ExtentName, u64>,
+        mark: Mark,
+    ) -> Result<&SentChange, BeginError> {
         let own = self.document.own;
-        let document = RangeDocument { mark, own, ..changed.document };
+        let document = RangeDocument { mark, own, ..changed };
         let gc =
-            changed.dropped.iter().map(|extent| (Key::Dropped(*extent), self.dropped(*extent))).collect();
-        self.send(ChangeKind::Streams, document, own, gc)
+            dropped.into_iter().map(|(extent, length)| (Key::Dropped(extent), Value::Dropped { length }));
+        self.send(ChangeKind::Streams, document, own, gc.collect())
     }
 
     /// Begins the release: own entry and document have no owner once it is committed.
@@ -105,11 +122,6 @@ impl HeldRange {
         let own = OwnEntry::released(self.owner.epoch);
         let document = RangeDocument { mark, own, ..(*self.document).clone() };
         self.send(ChangeKind::Release, document, own, Vec::new())
-    }
-
-    fn dropped(&self, extent: ExtentName) -> Value {
-        let mut entries = self.document.streams.values().filter_map(|stream| stream.extent(extent));
-        Value::Dropped { length: entries.next().and_then(|entry| entry.length).unwrap_or_default() }
     }
 
     fn send(

@@ -1,4 +1,5 @@
-//! Changes of a range's document by its owner: one at a time, each sent until its outcome is known.
+//! Changes of a range's document by its owner: one transaction at a time, sent until its outcome is known.
+//! What callers want to change meanwhile goes together with the next one.
 //!
 //! What always holds: a change that was begun is settled before the next one, also if its caller went away;
 //! nothing is sent after the lease's end; a change that was overtaken stops the range.
@@ -10,8 +11,8 @@ use crate::range::range_stop::RangeStop;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
 use stamp::{
-    AfterTransaction, Change, DOCUMENT_RESERVE_BYTES, DOCUMENT_SIZE_BYTES_LARGE, DOCUMENT_SIZE_BYTES_MAX,
-    HeldRange, RangeDocument, TransactionAnswer, apply_changes, check_document_size, encode_document,
+    AfterTransaction, BeginError, Change, DOCUMENT_RESERVE_BYTES, DOCUMENT_SIZE_BYTES_LARGE,
+    DOCUMENT_SIZE_BYTES_MAX, Grouping, HeldRange, RangeDocument, TransactionAnswer, group_changes,
 };
 use std::pin::pin;
 use std::sync::Arc;
@@ -26,13 +27,59 @@ impl OwnedRange {
     /// them: it is as it was. [`StampError::LeaseEnded`]
     /// and [`StampError::NotMine`] leave it open whether they were made.
     pub async fn change(&self, changes: &[Change]) -> Result<Arc<RangeDocument>, StampError> {
+        let mine = self.waiting_changes.wait(changes);
         let mut held = self.held.lock().await;
-        self.settle(&mut held).await?;
-        let changed = apply_changes(held.document(), changes).map_err(stamp::BeginError::from)?;
-        let size = encode_document(&changed.document, self.life.life().stamp).len();
+        loop {
+            // Another caller has sent them with its own, and settled them.
+            if let Some(outcome) = mine.outcome() {
+                return outcome;
+            }
+            // What is under way may be a group that has them, whose sender went away.
+            self.settle(&mut held).await?;
+            if mine.outcome().is_none() {
+                self.begin_waiting(&mut held)?;
+                // The outcome of a group is each caller's.
+                drop(self.settle(&mut held).await);
+            }
+        }
+    }
+
+    /// Begins the changes that wait, or as many of them as one transaction takes. None may be under way.
+    fn begin_waiting(&self, held: &mut HeldRange) -> Result<(), StampError> {
+        if !self.is_held() {
+            return Err(StampError::NotMine(self.range()));
+        }
+        let waiting = self.waiting_changes.waiting();
         let size_before = self.document_size_bytes.load(Ordering::Relaxed) as usize;
-        check_document_size(changes, size_before, size)
-            .map_err(|full| StampError::Full(self.range(), full))?;
+        let each = waiting.iter().map(|change| change.changes.as_slice());
+        let (grouped, groupings) = group_changes(held.document(), self.life.life().stamp, size_before, each);
+        let mut taken = Vec::new();
+        for (change, grouping) in waiting.into_iter().zip(groupings) {
+            match grouping {
+                Grouping::Taken => taken.push(change),
+                Grouping::Refused(why) => {
+                    self.waiting_changes.refuse(&change, BeginError::from(why).into());
+                }
+                Grouping::Full(full) => {
+                    self.waiting_changes.refuse(&change, StampError::Full(self.range(), full));
+                }
+                Grouping::Later => break,
+            }
+        }
+        if taken.is_empty() {
+            return Ok(());
+        }
+        self.say_if_large(grouped.size);
+        match held.begin_grouped(grouped, self.life.next_mark()) {
+            Ok(_) => self.waiting_changes.send(taken),
+            Err(why) => taken.iter().for_each(|change| {
+                self.waiting_changes.refuse(change, why.clone().into());
+            }),
+        }
+        Ok(())
+    }
+
+    fn say_if_large(&self, size: usize) {
         if size > DOCUMENT_SIZE_BYTES_LARGE && !self.has_said_large.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 range = %self.range(),
@@ -43,16 +90,17 @@ impl OwnedRange {
                  deletions; delete what is not needed"
             );
         }
-        if !self.is_held() {
-            return Err(StampError::NotMine(self.range()));
-        }
-        held.begin(changes, self.life.next_mark())?;
-        self.settle(&mut held).await?;
-        Ok(held.document().clone())
     }
 
     /// Sends the change that is under way, if there is one, until its outcome is known.
     pub(crate) async fn settle(&self, held: &mut HeldRange) -> Result<(), StampError> {
+        let settled = self.settle_sent(held).await;
+        let outcome = settled.clone().map(|()| held.document().clone());
+        self.waiting_changes.settled(&outcome);
+        settled
+    }
+
+    async fn settle_sent(&self, held: &mut HeldRange) -> Result<(), StampError> {
         let mut back_off = self.life.surroundings.back_off();
         while let Some(sent) = held.sent() {
             let transaction = sent.transaction.clone();
@@ -116,7 +164,12 @@ impl OwnedRange {
 
     /// Makes a backup have what only the document says, and records that: of the document as it is then.
     async fn back_up(&self) -> Result<(), StampError> {
+        let _one = self.backing_up.lock().await;
         loop {
+            if !self.document().needs_backup {
+                // Another caller has made it meanwhile.
+                return Ok(());
+            }
             let of_split = self.backup_of_split.lock().clone();
             let has_until = match of_split {
                 Some(backup) => {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `owned_range.rs` | a range that is served: admission, why it stopped |
 //! | `change.rs` | its document, changed by compare; backups on demand |
+//! | `waiting_changes.rs` | changes that go together with the next transaction |
 //! | `range_watch.rs` | which ranges there are, and taking one |
 //! | `open.rs` | sealing and recording, before a range is read |
 //! | `go_on.rs` | what follows after a range has stopped |
@@ -18,3 +19,4 @@ pub(crate) mod range_stop;
 pub(crate) mod range_watch;
 pub(crate) mod release;
 pub(crate) mod split;
+pub(crate) mod waiting_changes;

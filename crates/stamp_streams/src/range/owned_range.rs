@@ -9,6 +9,7 @@ use crate::extents::log_core::LogCore;
 use crate::membership::life::Life;
 use crate::membership::loops::LoopSign;
 use crate::range::range_stop::RangeStop;
+use crate::range::waiting_changes::WaitingChanges;
 use crate::settings::Breach;
 use crate::stores::store_error::StoreError;
 use crate::surroundings::Surroundings;
@@ -47,6 +48,10 @@ struct Admission {
 pub struct OwnedRange {
     pub(crate) life: Arc<Life>,
     pub(crate) held: tokio::sync::Mutex<HeldRange>,
+    /// Changes that wait for the one under way.
+    pub(crate) waiting_changes: WaitingChanges,
+    /// One backup at a time: it has what all wait for.
+    pub(crate) backing_up: tokio::sync::Mutex<()>,
     /// What a backup must have of the split that made this range, for the owner that split it.
     pub(crate) backup_of_split: Mutex<Option<Backup>>,
     /// A planted fault: the extent that is written again from its start.
@@ -73,6 +78,8 @@ impl OwnedRange {
             document: Mutex::new(held.document().clone()),
             document_size_bytes: AtomicU64::new(size),
             held: tokio::sync::Mutex::new(held),
+            waiting_changes: WaitingChanges::default(),
+            backing_up: tokio::sync::Mutex::default(),
             backup_of_split: Mutex::default(),
             reopened,
             admission: Mutex::default(),

@@ -7,6 +7,7 @@ use stamp::{Change, DOCUMENT_SIZE_BYTES_MAX, ExtentName, StreamId, backups_folde
 use stamp_streams::{
     Life, OwnedRange, RangeStop, RangeWatch, StampError, Surroundings, Taken, back_up_all, prune_backups,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,6 +87,70 @@ fn a_document_without_room_takes_the_ends_of_its_extents() {
         let size = encode_document(&ended, life.life().stamp).len();
         assert!(size > DOCUMENT_SIZE_BYTES_MAX, "{size} bytes: there was room");
         range.change(&[Change::DeleteStream { stream }]).await.expect("it becomes smaller");
+    });
+}
+
+/// Whoever can run runs; no time passes.
+async fn others_run() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn changes_that_come_together_go_together_and_are_answered_each_for_itself() {
+    run(async {
+        let (_world, _operator, life, range) = holder().await;
+        let count_before = range.document().streams.len();
+        let callers = (0..40).map(|at| {
+            let change = match at {
+                20 => Change::DeleteStream { stream: StreamId(life.next_name()) },
+                _ => create(&life, format!("s{at}")),
+            };
+            let range = range.clone();
+            async move { range.change(&[change]).await }
+        });
+        let outcomes = futures_util::future::join_all(callers).await;
+        let mut marks = BTreeSet::new();
+        for (at, outcome) in outcomes.into_iter().enumerate() {
+            match outcome {
+                Ok(document) => {
+                    let is_there = document.streams.values().any(|entry| entry.purpose == format!("s{at}"));
+                    assert!(is_there, "{at} is answered and not made");
+                    marks.insert(document.mark);
+                }
+                Err(error) => assert!(at == 20 && matches!(error, StampError::Change(_)), "{at}: {error}"),
+            }
+        }
+        assert_eq!(range.document().streams.len(), count_before + 39);
+        assert!(marks.len() <= 2, "{} transactions", marks.len());
+    });
+}
+
+#[test]
+fn changes_of_callers_that_go_away_are_made_if_they_were_sent() {
+    run(async {
+        let (_world, _operator, life, range) = holder().await;
+        let start = |name: &str| {
+            let (range, change) = (range.clone(), create(&life, name.to_owned()));
+            tokio::spawn(async move { range.change(&[change]).await.map(drop) })
+        };
+        let first = start("first");
+        others_run().await;
+        let [sender, companion, waiting] = ["sender", "companion", "waiting"].map(start);
+        others_run().await;
+        waiting.abort();
+        first.await.expect("not ended").expect("changed");
+        others_run().await;
+        // It has sent its own changes and its companion's, and waits for the answer.
+        assert!(!sender.is_finished());
+        sender.abort();
+        companion.await.expect("not ended").expect("changed");
+        let document = range.document();
+        let is_there = |name: &&str| document.streams.values().any(|entry| entry.purpose == *name);
+        let there: Vec<_> =
+            ["first", "sender", "companion", "waiting"].into_iter().filter(is_there).collect();
+        assert_eq!(there, ["first", "sender", "companion"]);
     });
 }
 
