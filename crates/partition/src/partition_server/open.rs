@@ -34,8 +34,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::{Notify, oneshot};
 
-/// Ranges that are read side by side: each has up to 32 MiB of log under way.
-const READ_AT_ONCE_MAX: usize = 4;
+/// Ranges that are read side by side: on a stamp each has up to 16 MiB of log under way.
+const READ_AT_ONCE_MAX: usize = 8;
 /// Ranges that are taken over side by side: each waits for a few changes of metadata and one append.
 const TAKEN_AT_ONCE_MAX: usize = 16;
 /// Ranges whose owner one change of the map names.

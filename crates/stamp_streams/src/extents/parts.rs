@@ -36,6 +36,16 @@ pub(crate) enum ReadPart {
     Not(Found),
 }
 
+fn checked(read: Result<(PartHeader, Bytes), Found>) -> ReadPart {
+    match read {
+        Err(found) => ReadPart::Not(found),
+        Ok((header, body)) => match header.check_body(&body) {
+            Ok(()) => ReadPart::There(header, body),
+            Err(error) => ReadPart::Not(Found::Damaged(error)),
+        },
+    }
+}
+
 impl Surroundings {
     /// The name of the object at `offset`.
     pub(crate) fn part_name(&self, extent: ExtentName, offset: u64) -> String {
@@ -76,13 +86,12 @@ impl Surroundings {
 
     /// Reads the whole object at `offset`: one try.
     pub(crate) async fn read_part(&self, extent: ExtentName, offset: u64) -> ReadPart {
-        match self.read_part_unchecked(extent, offset).await {
-            Err(found) => ReadPart::Not(found),
-            Ok((header, body)) => match header.check_body(&body) {
-                Ok(()) => ReadPart::There(header, body),
-                Err(error) => ReadPart::Not(Found::Damaged(error)),
-            },
-        }
+        checked(self.read_part_in(extent, offset, FIRST_READ_SIZE).await)
+    }
+
+    /// The same of a part whose body has this size, by all that is known: one request.
+    pub(crate) async fn read_part_of(&self, extent: ExtentName, offset: u64, body_size: u64) -> ReadPart {
+        checked(self.read_part_in(extent, offset, PART_HEADER_SIZE as u64 + body_size).await)
     }
 
     /// The same without a look at the body, which may be cut or other bytes: a reader that goes on behind
@@ -92,15 +101,26 @@ impl Surroundings {
         extent: ExtentName,
         offset: u64,
     ) -> Result<(PartHeader, Bytes), Found> {
+        self.read_part_in(extent, offset, FIRST_READ_SIZE).await
+    }
+
+    /// Asks for `first_size` bytes, and for the rest once the header says that there is more.
+    async fn read_part_in(
+        &self,
+        extent: ExtentName,
+        offset: u64,
+        first_size: u64,
+    ) -> Result<(PartHeader, Bytes), Found> {
         let name = self.part_name(extent, offset);
-        let first = self.read_piece(&name, 0, FIRST_READ_SIZE).await?;
+        let first = self.read_piece(&name, 0, first_size).await?;
         let header = PartHeader::decode(&first, self.settings.stamp, extent, offset);
         let header = header.map_err(Found::Damaged)?;
         let size = PART_HEADER_SIZE as u64 + header.body_length;
-        let mut body = BytesMut::from(first.get(PART_HEADER_SIZE..).unwrap_or_default());
-        if size > FIRST_READ_SIZE {
-            body.extend_from_slice(&self.read_piece(&name, FIRST_READ_SIZE, size - FIRST_READ_SIZE).await?);
+        if size <= first_size {
+            return Ok((header, first.slice(PART_HEADER_SIZE.min(first.len())..)));
         }
+        let mut body = BytesMut::from(first.get(PART_HEADER_SIZE..).unwrap_or_default());
+        body.extend_from_slice(&self.read_piece(&name, first_size, size - first_size).await?);
         Ok((header, body.freeze()))
     }
 

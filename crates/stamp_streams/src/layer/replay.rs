@@ -19,7 +19,7 @@ use stream::{Location, ReplayBlocks, StreamError, StreamName, step_over_block, v
 /// Parts that are read ahead.
 const PARTS_AHEAD_MAX: usize = 16;
 /// Their bytes.
-const READ_AHEAD_SIZE_BYTES: u64 = 32 << 20;
+const READ_AHEAD_SIZE_BYTES: u64 = 16 << 20;
 
 /// A part to be read.
 #[derive(Clone, Copy)]
@@ -172,7 +172,7 @@ impl Held {
             if !self.may_go_on() {
                 return Err(StampError::LeaseEnded);
             }
-            match surroundings.read_part(part.extent, part.start).await {
+            match surroundings.read_part_of(part.extent, part.start, part.end - part.start).await {
                 ReadPart::There(header, body)
                     if header.kind == PartKind::Part && header.end() == part.end =>
                 {
