@@ -64,9 +64,12 @@ impl PartitionServer {
         });
         entries.extend(server.add_new_tables(&entries).await?);
         check_cover(&entries)?;
+        tracing::debug!(ranges = entries.len(), "the partition map is open: its ranges are read");
         let found = server.read_ranges(&entries).await?;
+        tracing::debug!("all ranges are read: the map names their owner");
         let highest_id = server.remove_leftovers(&entries, &found, is_first_hand).await?;
         let owners = server.name_owners(&entries, &found).await?;
+        tracing::debug!("the map names the ranges' owner: they are taken over");
         let ranges = entries.into_iter().zip(found).zip(owners);
         for (table, range, owner) in server.take_over_ranges(ranges.collect()).await? {
             routes.add(table, range, owner);
