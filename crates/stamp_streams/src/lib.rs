@@ -55,6 +55,7 @@ pub use error::{AppendError, StampError};
 pub use extents::load::{ExtentReader, LoadedPart};
 pub use extents::log::Appended;
 pub use extents::log_handle::Log;
+pub use extents::read_ahead::ReadAhead;
 pub use layer::replay_progress::ReplayProgress;
 pub use layer::stamp_layer::StampLayer;
 pub use membership::forget::{Forgotten, forget_process};

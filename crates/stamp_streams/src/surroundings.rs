@@ -5,6 +5,7 @@
 //! by less than the margin. The wall clock may jump.
 
 use crate::cache::block_cache::BlockCache;
+use crate::extents::read_ahead::ReadAhead;
 use crate::settings::{BACK_OFF_MAX, BACK_OFF_MIN, StampSettings};
 use crate::stores::key_values::KeyValues;
 use crate::stores::object_store::ObjectStore;
@@ -28,6 +29,8 @@ pub struct Surroundings {
     pub objects: Arc<dyn ObjectStore>,
     /// Blocks that were read before, if any are kept.
     pub cache: Option<Arc<BlockCache>>,
+    /// Parts that were read before the range was taken, if any are kept.
+    pub ahead: Arc<ReadAhead>,
     /// All metadata.
     pub keys: Arc<dyn KeyValues>,
     /// What it is set to.

@@ -3,6 +3,7 @@
 
 use crate::stamp::former_revisions::FormerRevisions;
 use crate::stamp::founding::{FoundError, found_stamp};
+use crate::stamp::log_ahead::LogAhead;
 use crate::stamp::served_settings::{ServedSettings, Silence, may_take};
 use crate::stamp::stores::{StampFailure, Stores};
 use futures_util::future::{Either, select};
@@ -70,6 +71,7 @@ pub(super) struct StandBy<'a> {
     pub(super) settings: &'a ServedSettings,
     pub(super) revisions: &'a FormerRevisions,
     pub(super) waiting: &'a Waiting,
+    pub(super) log_ahead: LogAhead,
 }
 
 impl StandBy<'_> {
@@ -97,7 +99,10 @@ impl StandBy<'_> {
                 self.note_revision(&life);
                 match self.try_to_take(&watch).await? {
                     Tried::Taken(range) => match self.settings.note_served(&range).await {
-                        Ok(()) => return Ok(Held { life, range }),
+                        Ok(()) => {
+                            self.log_ahead.use_up();
+                            return Ok(Held { life, range });
+                        }
                         Err(error) => {
                             self.waiting.note(error.to_string());
                             break;
@@ -107,6 +112,7 @@ impl StandBy<'_> {
                     Tried::StandDown => break,
                 }
             }
+            self.log_ahead.end();
             life.leave().await;
             // Others look meanwhile.
             self.surroundings().clock.sleep(RETRY_AFTER).await;
@@ -120,6 +126,9 @@ impl StandBy<'_> {
             let Some((range, own)) = ranges.into_iter().next() else { return Ok(Tried::NotNow) };
             if !self.may_take(watch, own).await? {
                 return Ok(Tried::NotNow);
+            }
+            if let Some(owner) = own.owner {
+                self.log_ahead.note_silence(range, owner, watch.silent_for(owner));
             }
             was_sent = true;
             // It may have the range by then, and not reach the store that it must seal it in.

@@ -96,6 +96,7 @@ impl Stores {
             spawner: env.spawner.clone(),
             objects: objects.store.clone(),
             cache: None,
+            ahead: Arc::default(),
             keys: keys.store.clone(),
             settings: Arc::new(settings),
         };

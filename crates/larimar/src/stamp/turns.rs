@@ -7,6 +7,7 @@ use crate::serve_error::ServeError;
 use crate::service_manager;
 use crate::stamp::former_revisions::FormerRevisions;
 use crate::stamp::local_block_cache::LocalBlockCache;
+use crate::stamp::log_ahead::LogAhead;
 use crate::stamp::process::Process;
 use crate::stamp::served_settings::ServedSettings;
 use crate::stamp::serving::{Ended, Lost, Served, serve_range};
@@ -53,6 +54,7 @@ pub(crate) async fn run(
         settings: &settings,
         revisions: &revisions,
         waiting: &waiting,
+        log_ahead: LogAhead::new(&stores, process.configuration.partitions.memory_budget_size_bytes()),
     };
     say_started()?;
     service_manager::note_ready();
@@ -135,7 +137,9 @@ async fn open(
     };
     waiting.note("the stamp was taken, and its log is being read".to_owned());
     let opening = Served::open(process.configuration, process.env, held.clone(), waiting);
-    match opening.await {
+    let opened = opening.await;
+    stand_by.log_ahead.end();
+    match opened {
         Ok(served) => Ok(Some(served)),
         Err(why) => {
             tracing::error!("the stamp was taken and can't be served: {why}");

@@ -10,7 +10,7 @@
 //! - `Reader` (`reader`): gets and scans.
 //!
 //! `RangeTree` and what it can do lie in `range_tree/`; `data` and `pinned_data` have the blob data itself,
-//! `pinned_view` what a pinned snapshot keeps, `load` what a range starts from, `inherit` what one starts
+//! `pinned_view` what a pinned snapshot keeps, `load` what a range starts from, `read_ahead` the same for a process that does not have it yet, `inherit` what one starts
 //! from that takes over from others.
 //!
 //! What always holds: rows up to `visible` are durable, rows beyond it are shown to later decisions only,
@@ -32,6 +32,7 @@ mod pinned_data;
 mod pinned_view;
 mod range_metrics;
 mod range_tree;
+mod read_ahead;
 mod reader;
 mod shared;
 mod slow_scans;
@@ -47,5 +48,6 @@ pub(crate) use partition::RangePartition;
 pub use pinned_data::DataPin;
 pub(crate) use pinned_view::PinnedView;
 pub(crate) use range_metrics::RangeMetrics;
+pub use read_ahead::read_ahead;
 pub(crate) use reader::WalkEnd;
 pub(crate) use shared::{Life, Shared};

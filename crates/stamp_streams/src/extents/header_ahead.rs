@@ -22,6 +22,8 @@ pub(crate) struct HeadersAhead {
     /// Offsets that a listing named and that are not read yet, the next one last; none before the listing.
     listed: Option<Vec<u64>>,
     held: BTreeMap<u64, Found>,
+    /// The header before was read before the walk began.
+    was_known: bool,
 }
 
 impl HeadersAhead {
@@ -32,8 +34,13 @@ impl HeadersAhead {
         extent: ExtentName,
         offset: u64,
     ) -> Found {
-        // Most tails are empty or short: the first header is read without a listing.
-        if offset > 0 && self.held.is_empty() {
+        if let Some(header) = surroundings.ahead.header(extent, offset) {
+            self.was_known = true;
+            return Found::Header(header);
+        }
+        // Most tails are empty or short, and have not grown since they were read ahead: the first header that
+        // is not known is read without a listing.
+        if offset > 0 && self.held.is_empty() && !std::mem::take(&mut self.was_known) {
             self.fill(surroundings, extent, offset).await;
         }
         match self.held.remove(&offset) {

@@ -3,6 +3,7 @@
 //! | file | does |
 //! |---|---|
 //! | `parts.rs` | creates, reads, lists and deletes single parts and seals |
+//! | `read_ahead.rs` | keeps what was read of a range before it is taken |
 //! | `header_ahead.rs` | reads headers before a walk asks for them |
 //! | `seal.rs` | finds the end of an extent and seals it there |
 //! | `load.rs` | reads an extent of recorded length, part by part |
@@ -16,4 +17,5 @@ pub(crate) mod log_core;
 pub(crate) mod log_handle;
 pub(crate) mod part_task;
 pub(crate) mod parts;
+pub(crate) mod read_ahead;
 pub(crate) mod seal;

@@ -74,10 +74,16 @@ impl Surroundings {
 
     /// Reads the header of the object at `offset`: one try.
     pub(crate) async fn read_header(&self, extent: ExtentName, offset: u64) -> Found {
+        if let Some(header) = self.ahead.header(extent, offset) {
+            return Found::Header(header);
+        }
         let name = self.part_name(extent, offset);
         match self.read_piece(&name, 0, PART_HEADER_SIZE as u64).await {
             Ok(bytes) => match PartHeader::decode(&bytes, self.settings.stamp, extent, offset) {
-                Ok(header) => Found::Header(header),
+                Ok(header) => {
+                    self.ahead.keep(&header, None);
+                    Found::Header(header)
+                }
                 Err(error) => Found::Damaged(error),
             },
             Err(found) => found,
@@ -89,8 +95,12 @@ impl Surroundings {
         checked(self.read_part_in(extent, offset, FIRST_READ_SIZE).await)
     }
 
-    /// The same of a part whose body has this size, by all that is known: one request.
+    /// The same of a part whose body has this size, by all that is known, for a reader that asks once: one
+    /// request at most.
     pub(crate) async fn read_part_of(&self, extent: ExtentName, offset: u64, body_size: u64) -> ReadPart {
+        if let Some((header, body)) = self.ahead.part(extent, offset, true) {
+            return ReadPart::There(header, body);
+        }
         checked(self.read_part_in(extent, offset, PART_HEADER_SIZE as u64 + body_size).await)
     }
 
@@ -111,17 +121,23 @@ impl Surroundings {
         offset: u64,
         first_size: u64,
     ) -> Result<(PartHeader, Bytes), Found> {
+        if let Some(found) = self.ahead.part(extent, offset, false) {
+            return Ok(found);
+        }
         let name = self.part_name(extent, offset);
         let first = self.read_piece(&name, 0, first_size).await?;
         let header = PartHeader::decode(&first, self.settings.stamp, extent, offset);
         let header = header.map_err(Found::Damaged)?;
         let size = PART_HEADER_SIZE as u64 + header.body_length;
-        if size <= first_size {
-            return Ok((header, first.slice(PART_HEADER_SIZE.min(first.len())..)));
-        }
-        let mut body = BytesMut::from(first.get(PART_HEADER_SIZE..).unwrap_or_default());
-        body.extend_from_slice(&self.read_piece(&name, first_size, size - first_size).await?);
-        Ok((header, body.freeze()))
+        let body = if size <= first_size {
+            first.slice(PART_HEADER_SIZE.min(first.len())..)
+        } else {
+            let mut body = BytesMut::from(first.get(PART_HEADER_SIZE..).unwrap_or_default());
+            body.extend_from_slice(&self.read_piece(&name, first_size, size - first_size).await?);
+            body.freeze()
+        };
+        self.ahead.keep(&header, Some(&body));
+        Ok((header, body))
     }
 
     /// Reads a whole object of another kind.

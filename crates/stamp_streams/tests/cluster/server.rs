@@ -8,11 +8,13 @@ use crate::world::World;
 use parking_lot::Mutex;
 use stamp::{RangeId, StoredError};
 use stamp_streams::{
-    Life, Next, OwnedRange, RangeWatch, StampError, Surroundings, Sweeper, Taken, back_up_all,
+    Life, Next, OwnedRange, RangeWatch, SnapshotLayer, StampError, StampSnapshot, Surroundings, Sweeper,
+    Taken, back_up_all,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use stream::StreamLayer;
 
 /// How a process is with a range.
 pub(crate) enum Slot {
@@ -93,6 +95,9 @@ impl Server {
         self.ranges.lock().insert(range, Slot::Busy);
         let (server, life, watch) = (self.clone(), life.clone(), watch.clone());
         self.gate.spawn(async move {
+            if server.world.random.one_in(4) {
+                server.read_ahead(range).await;
+            }
             match watch.take(range).await {
                 Ok(Taken::Range(owned)) => server.serve(&life, owned).await,
                 Ok(Taken::Owned | Taken::Wait(_) | Taken::NotNow) => {}
@@ -101,6 +106,22 @@ impl Server {
             }
             server.forget(&life, range);
         });
+    }
+
+    /// Reads what there is of a range before it takes it, as far as it comes in some seconds.
+    async fn read_ahead(&self, range: RangeId) {
+        let surroundings = &self.surroundings;
+        surroundings.ahead.begin(1 << 20);
+        let reading = async {
+            let Ok(Some(snapshot)) = StampSnapshot::read(surroundings).await else { return };
+            let Ok((layer, _)) = SnapshotLayer::open_damaged(&snapshot, range).await else { return };
+            for stream in layer.list("") {
+                let Ok(mut replay) = layer.replay(&stream, None) else { continue };
+                while let Ok(Some(_)) = replay.next().await {}
+            }
+        };
+        let patience = self.sleep_ms(self.world.random.below(8000));
+        futures_util::future::select(std::pin::pin!(reading), std::pin::pin!(patience)).await;
     }
 
     /// How this life is with a range, if the process is still in it.
@@ -126,7 +147,11 @@ impl Server {
     async fn serve(self: &Arc<Self>, life: &Arc<Life>, mut owned: Arc<OwnedRange>) {
         loop {
             let range = owned.range();
-            match self.load(&owned).await {
+            self.surroundings.ahead.use_up();
+            let loaded = self.load(&owned).await;
+            // It is the same for all ranges of the process: one whose load goes on reads the rest anew.
+            self.surroundings.ahead.end();
+            match loaded {
                 Ok(served) => {
                     self.gate.spawn(served.clone().commit_groups(self.clone()));
                     self.gate.spawn(self.clone().keep_checkpoints(served.clone()));

@@ -160,6 +160,7 @@ impl World {
             spawner: Arc::new(HostSpawner(gate.clone())),
             objects: Arc::new(HostObjects { store: self.objects.clone(), link: to_objects.clone() }),
             cache: None,
+            ahead: Arc::default(),
             keys: Arc::new(HostKeys { store: self.keys.clone(), link: to_keys.clone() }),
             settings: self.settings.clone(),
         }
