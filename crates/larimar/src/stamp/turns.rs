@@ -13,7 +13,7 @@ use crate::stamp::served_settings::ServedSettings;
 use crate::stamp::serving::{Ended, Lost, Served, serve_range};
 use crate::stamp::stand_by::{Held, StandBy, TAKES_OF_LEASE, Waiting};
 use crate::stamp::stores::{StampFailure, Stores};
-use futures_util::future::select;
+use futures_util::future::{join, select};
 use stamp_streams::{Next, OwnedRange, RangeStop};
 use std::pin::pin;
 use std::sync::Arc;
@@ -118,11 +118,12 @@ async fn open(
     let mut life = None;
     let mut held = None;
     if let Some(lost) = before {
-        // Clients get the answer of a stand-by meanwhile.
-        lost.close(&*process.env.clock).await;
+        // Clients get the answer of a stand-by meanwhile. What the layers still do waits for a store that may
+        // not answer; another process need not wait for that.
+        let (_, gone_on) = join(lost.close(&*process.env.clock), go_on(&lost.held.range, stand_by)).await;
         let before = lost.held;
         life = Some(before.life.clone());
-        held = match go_on(&before.range, stand_by).await {
+        held = match gone_on {
             Ok(Some(range)) => Some(Held { range, ..before }),
             Ok(None) => None,
             Err(why) => {
