@@ -18,6 +18,8 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 /// Lease times that a process may take to take and seal a stamp.
 pub(super) const TAKES_OF_LEASE: u32 = 2;
+/// How long others leave a silent owner's range to the process that comes first.
+const FIRST_TAKES_WITHIN: Duration = Duration::from_secs(1);
 /// After what failed it is tried again then.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -51,6 +53,12 @@ impl Waiting {
 pub(super) struct Held {
     pub(super) life: Arc<Life>,
     pub(super) range: Arc<OwnedRange>,
+}
+
+/// Whether a process leaves a range whose owner has been silent for so long to the one that comes first, which
+/// has read the log ahead: two that read it would share what the store gives.
+fn gives_way(is_first: bool, silent_for: Duration, ttl: Duration) -> bool {
+    !is_first && (ttl..ttl + FIRST_TAKES_WITHIN).contains(&silent_for)
 }
 
 /// What came of a try to take the stamp.
@@ -128,7 +136,14 @@ impl StandBy<'_> {
                 return Ok(Tried::NotNow);
             }
             if let Some(owner) = own.owner {
-                self.log_ahead.note_silence(range, owner, watch.silent_for(owner));
+                let (is_first, silent_for) = (watch.is_first_in_line(owner), watch.silent_for(owner));
+                match is_first {
+                    true => self.log_ahead.note_silence(range, owner, silent_for),
+                    false => self.log_ahead.end(),
+                }
+                if gives_way(is_first, silent_for, self.surroundings().settings.ttl) {
+                    return Ok(Tried::NotNow);
+                }
             }
             was_sent = true;
             // It may have the range by then, and not reach the store that it must seal it in.
@@ -229,5 +244,24 @@ fn served_by(own: OwnEntry) -> String {
     match own.owner {
         Some(owner) => format!("process {owner} serves the stamp"),
         None => "nobody serves the stamp".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_leave_the_range_to_the_first_for_a_second() {
+        let ttl = Duration::from_secs(10);
+        for (is_first, silent_ms, expected) in [
+            (false, 9999, false),
+            (false, 10_000, true),
+            (false, 10_999, true),
+            (false, 11_000, false),
+            (true, 10_500, false),
+        ] {
+            assert_eq!(gives_way(is_first, Duration::from_millis(silent_ms), ttl), expected, "{silent_ms}");
+        }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A walk from the beginning of an extent of a thousand parts would wait for a thousand answers. What a
 //! listing names is read ahead; the listing is a hint only: the walk computes the next name by itself, and
-//! what was not read ahead is read then. What always holds: only headers that are there are read ahead; that
+//! what was not read ahead is read then. A process that reads a range ahead of its take reads small parts whole
+//! at once. What always holds: only headers that are there are read ahead; that
 //! something is not there is never taken from here.
 
 use crate::surroundings::Surroundings;
@@ -15,6 +16,26 @@ use std::collections::BTreeMap;
 const READS_AT_ONCE_MAX: usize = 32;
 /// Headers that are held at a time.
 const HELD_COUNT_MAX: usize = 1024;
+
+/// Bytes of a part that is read whole where its header is asked for, if what is read is kept.
+const WHOLE_SIZE_BYTES_MAX: u64 = 256 << 10;
+
+/// Reads a header; where what is read is kept, with its part, which is one request then, and not two.
+async fn read_header(
+    surroundings: &Surroundings,
+    extent: ExtentName,
+    offset: u64,
+    behind: Option<u64>,
+) -> Found {
+    let size = behind.and_then(|behind| behind.checked_sub(offset));
+    match size.filter(|size| *size <= WHOLE_SIZE_BYTES_MAX && surroundings.ahead.is_keeping()) {
+        Some(size) => match surroundings.read_part_sized(extent, offset, size).await {
+            Ok((header, _)) => Found::Header(header),
+            Err(found) => found,
+        },
+        None => surroundings.read_header(extent, offset).await,
+    }
+}
 
 /// Headers that were read ahead.
 #[derive(Default)]
@@ -61,10 +82,14 @@ impl HeadersAhead {
             listed.pop();
         }
         let next = listed.split_off(listed.len().saturating_sub(HELD_COUNT_MAX));
-        let reads = next
-            .into_iter()
-            .rev()
-            .map(|offset| async move { (offset, surroundings.read_header(extent, offset).await) });
+        let mut reads = Vec::with_capacity(next.len());
+        let mut behind = None;
+        for offset in next {
+            reads.push(async move { (offset, read_header(surroundings, extent, offset, behind).await) });
+            behind = Some(offset);
+        }
+        // The next one of them is the last one of the list.
+        reads.reverse();
         let read: Vec<_> = stream::iter(reads).buffered(READS_AT_ONCE_MAX).collect().await;
         self.held.extend(read.into_iter().filter(|(_, found)| matches!(found, Found::Header(_))));
     }

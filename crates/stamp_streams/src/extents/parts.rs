@@ -101,7 +101,17 @@ impl Surroundings {
         if let Some((header, body)) = self.ahead.part(extent, offset, true) {
             return ReadPart::There(header, body);
         }
-        checked(self.read_part_in(extent, offset, PART_HEADER_SIZE as u64 + body_size).await)
+        checked(self.read_part_sized(extent, offset, body_size).await)
+    }
+
+    /// The same without a look at the body, for a reader that asks again, of a body that likely has this size.
+    pub(crate) async fn read_part_sized(
+        &self,
+        extent: ExtentName,
+        offset: u64,
+        body_size: u64,
+    ) -> Result<(PartHeader, Bytes), Found> {
+        self.read_part_in(extent, offset, PART_HEADER_SIZE as u64 + body_size).await
     }
 
     /// The same without a look at the body, which may be cut or other bytes: a reader that goes on behind

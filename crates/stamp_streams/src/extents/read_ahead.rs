@@ -53,6 +53,11 @@ impl ReadAhead {
         *self.kept.lock() = Kept::default();
     }
 
+    /// Whether what is read now is kept.
+    pub(crate) fn is_keeping(&self) -> bool {
+        self.is_on.load(Ordering::Acquire) && !self.is_full()
+    }
+
     /// Whether there is no room for more.
     pub fn is_full(&self) -> bool {
         let kept = self.kept.lock();

@@ -32,6 +32,18 @@ impl BeatsSeen {
         self.beats.get(&incarnation).map_or(Duration::ZERO, |(_, seen_at)| now.saturating_sub(*seen_at))
     }
 
+    /// Whether no process with a lower name than `mine` has beaten within `within`, but for `owner`.
+    pub(crate) fn is_first(
+        &self,
+        mine: Incarnation,
+        owner: Incarnation,
+        within: Duration,
+        now: Duration,
+    ) -> bool {
+        let mut before = self.beats.range(..mine).filter(|(other, _)| **other != owner);
+        before.all(|(_, (_, seen_at))| now.saturating_sub(*seen_at) >= within)
+    }
+
     /// For how long `beat` has been the newest of `incarnation`, if it was so in a read sent at `sent_at`.
     pub(crate) fn unchanged_for(
         &self,
@@ -63,5 +75,21 @@ mod tests {
         assert_eq!(seen.unchanged_for(process, Revision(6), second(21)), second(1));
         seen.saw(&BTreeMap::new(), second(22));
         assert_eq!(seen.unchanged_for(process, Revision(6), second(30)), Duration::ZERO);
+    }
+
+    #[test]
+    fn one_of_those_that_live_is_first_in_line() {
+        let (name, second) = (|number| Incarnation(number), Duration::from_secs);
+        let mut seen = BeatsSeen::default();
+        // The owner 1 is silent, 2 has gone, 3 and 4 live.
+        seen.saw(&BTreeMap::from([1, 2, 3, 4].map(|process| (name(process), Revision(5)))), second(10));
+        seen.saw(
+            &BTreeMap::from(
+                [(1, 5), (2, 5), (3, 6), (4, 6)].map(|(process, beat)| (name(process), Revision(beat))),
+            ),
+            second(20),
+        );
+        let first = [2, 3, 4].map(|mine| seen.is_first(name(mine), name(1), second(5), second(21)));
+        assert_eq!(first, [true, true, false]);
     }
 }

@@ -95,6 +95,13 @@ impl RangeWatch {
         self.seen.lock().silent_for(owner, now)
     }
 
+    /// Whether this process comes first of those that live and may take a range of this owner. Nothing but
+    /// haste depends on it: two may think so, or none.
+    pub fn is_first_in_line(&self, owner: Incarnation) -> bool {
+        let (mine, now) = (self.life.incarnation(), self.life.surroundings.clock.monotonic());
+        self.seen.lock().is_first(mine, owner, self.life.surroundings.settings.ttl, now)
+    }
+
     /// Takes a range that this process does not serve, if it may be taken: its document names this process
     /// then, and every extent of it has a recorded length.
     ///
