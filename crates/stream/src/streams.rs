@@ -70,6 +70,11 @@ impl Streams {
         Box::pin(async move { folder::inspect(env).await.map(|_| ()) })
     }
 
+    /// Whether they lie in a store far away, where each request takes milliseconds and many go side by side.
+    pub fn are_far(&self) -> bool {
+        matches!(self.layer, Layer::Stamp(_))
+    }
+
     /// Those of a data folder.
     pub(crate) fn local(&self) -> Result<&LocalStreams, StreamError> {
         match &self.layer {

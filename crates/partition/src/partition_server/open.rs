@@ -34,10 +34,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::{Notify, oneshot};
 
-/// Ranges that are read side by side: on a stamp each has up to 16 MiB of log under way.
-const READ_AT_ONCE_MAX: usize = 8;
-/// Ranges that are taken over side by side: each waits for a few changes of metadata and one append.
-const TAKEN_AT_ONCE_MAX: usize = 16;
+/// Ranges that are read side by side: their logs keep processors busy. Each has up to 32 MiB of log under way.
+const READ_AT_ONCE_MAX: usize = 4;
+/// The same of a store far away, which takes milliseconds for each of many reads: 16 MiB each.
+const READ_AT_ONCE_MAX_FAR: usize = 8;
+/// Ranges that are taken over side by side in a store far away: each waits for a few changes of metadata and
+/// one append. On a disk they are taken one by one, so that one that is full is not filled by all of them.
+const TAKEN_AT_ONCE_MAX_FAR: usize = 16;
 /// Ranges whose owner one change of the map names.
 const NAMED_COUNT_MAX: usize = 256;
 
@@ -99,14 +102,14 @@ impl PartitionServer {
         Ok(added)
     }
 
-    /// Reads the ranges that the map names, some side by side, each on a worker: their logs keep processors
-    /// busy, and an object store takes milliseconds for each of many reads.
+    /// Reads the ranges that the map names, some side by side, each on a worker.
     async fn read_ranges(&self, entries: &[MapEntry]) -> Result<Vec<FoundRange>, PartitionError> {
         let metrics = &self.shared.metrics;
         metrics.start_ranges.set(entries.len() as u64);
         metrics.start_ranges_read.set(0);
         let reads: Vec<_> = entries.iter().map(|entry| self.read_range(entry.clone()).boxed()).collect();
-        let mut reading = stream::iter(reads).buffered(READ_AT_ONCE_MAX);
+        let at_once = if self.shared.streams.are_far() { READ_AT_ONCE_MAX_FAR } else { READ_AT_ONCE_MAX };
+        let mut reading = stream::iter(reads).buffered(at_once);
         let mut found = Vec::with_capacity(entries.len());
         while let Some(read) = reading.next().await {
             found.push(read?);
@@ -192,7 +195,7 @@ impl PartitionServer {
         }
     }
 
-    /// Starts to serve the ranges that are not damaged, some side by side.
+    /// Starts to serve the ranges that are not damaged.
     async fn take_over_ranges(
         &self,
         ranges: Vec<((MapEntry, FoundRange), RangeOwners)>,
@@ -206,7 +209,8 @@ impl PartitionServer {
             .boxed()
         };
         let takes: Vec<_> = ranges.into_iter().map(take).collect();
-        stream::iter(takes).buffered(TAKEN_AT_ONCE_MAX).try_collect().await
+        let at_once = if self.shared.streams.are_far() { TAKEN_AT_ONCE_MAX_FAR } else { 1 };
+        stream::iter(takes).buffered(at_once).try_collect().await
     }
 
     /// Starts to serve a range, unless it is damaged.

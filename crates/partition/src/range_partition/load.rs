@@ -29,8 +29,8 @@ use futures_util::future::join;
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use std::sync::Arc;
 
-/// Checkpoints of a range that are opened side by side, beside the replay of its log: a store far away takes
-/// many milliseconds for each of their few reads.
+/// Checkpoints of a range that are opened side by side, beside the replay of its log, in a store far away: it
+/// takes many milliseconds for each of their few reads. Those of a disk are opened one by one.
 const OPENED_AT_ONCE_MAX: usize = 8;
 /// Bytes of log that are replayed before others may run: some hundred microseconds' worth, on a worker that
 /// also runs what keeps a process's lease.
@@ -219,8 +219,14 @@ pub(crate) async fn read(
     let in_log = in_stream(&names.log);
     let log = streams.stat(&names.log).map_err(|error| in_log(error.into()))?;
     let replay = replay_log(streams, &names, &metadata, &active, &mut dropped);
-    let (opened, replayed) = join(open_checkpoints(shared, &names, &metadata), replay).await;
-    let checkpoints = opened?;
+    let (checkpoints, replayed) = match streams.are_far() {
+        true => {
+            let opening = open_checkpoints(shared, &names, &metadata, OPENED_AT_ONCE_MAX);
+            let (opened, replayed) = join(opening, replay).await;
+            (opened?, replayed)
+        }
+        false => (open_checkpoints(shared, &names, &metadata, 1).await?, replay.await),
+    };
     let (last_version, log_positions, replayed) = replayed.map_err(in_log)?;
     let tree = Tree { active, frozen: Vec::new(), checkpoints: checkpoints.into(), fetch_epoch: 0 };
     Ok(ReadRange { names, metadata, tree, last_version, log_positions, replayed, metadata_read, log })
@@ -346,6 +352,7 @@ async fn open_checkpoints(
     shared: &Shared,
     names: &RangeStreams,
     metadata: &Metadata,
+    at_once: usize,
 ) -> Result<Vec<Arc<TreeCheckpoint>>, PartitionError> {
     let open = |reference: &CheckpointReference| {
         let (stream, opened) =
@@ -353,7 +360,7 @@ async fn open_checkpoints(
         async move { opened.await.map(Arc::new).map_err(in_stream(&stream)) }.boxed()
     };
     let opening: Vec<_> = metadata.checkpoints.iter().map(open).collect();
-    stream::iter(opening).buffered(OPENED_AT_ONCE_MAX).try_collect().await
+    stream::iter(opening).buffered(at_once).try_collect().await
 }
 
 /// Opens a checkpoint for the tree.
