@@ -55,8 +55,8 @@ pub(super) struct Held {
     pub(super) range: Arc<OwnedRange>,
 }
 
-/// Whether a process leaves a range whose owner has been silent for so long to the one that comes first, which
-/// has read the log ahead: two that read it would share what the store gives.
+/// Whether a process leaves a range whose owner has been silent for so long to the one that comes first,
+/// which has read the log ahead: two that read it would share what the store gives.
 fn gives_way(is_first: bool, silent_for: Duration, ttl: Duration) -> bool {
     !is_first && (ttl..ttl + FIRST_TAKES_WITHIN).contains(&silent_for)
 }

@@ -34,7 +34,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tokio::sync::{Notify, oneshot};
 
-/// Ranges that are read side by side: their logs keep processors busy. Each has up to 32 MiB of log under way.
+/// Ranges that are read side by side: their logs keep processors busy. Each has up to 32 MiB of log under
+/// way.
 const READ_AT_ONCE_MAX: usize = 4;
 /// The same of a store far away, which takes milliseconds for each of many reads: 16 MiB each.
 const READ_AT_ONCE_MAX_FAR: usize = 8;

@@ -10,8 +10,8 @@
 //! - `Reader` (`reader`): gets and scans.
 //!
 //! `RangeTree` and what it can do lie in `range_tree/`; `data` and `pinned_data` have the blob data itself,
-//! `pinned_view` what a pinned snapshot keeps, `load` what a range starts from, `read_ahead` the same for a process that does not have it yet, `inherit` what one starts
-//! from that takes over from others.
+//! `pinned_view` what a pinned snapshot keeps, `load` what a range starts from, `read_ahead` the same for a
+//! process that does not have it yet, `inherit` what one starts from that takes over from others.
 //!
 //! What always holds: rows up to `visible` are durable, rows beyond it are shown to later decisions only,
 //! whose replies wait. Versions are strictly increasing. The metadata stream names a checkpoint before the

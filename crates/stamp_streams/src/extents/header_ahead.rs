@@ -2,8 +2,8 @@
 //!
 //! A walk from the beginning of an extent of a thousand parts would wait for a thousand answers. What a
 //! listing names is read ahead; the listing is a hint only: the walk computes the next name by itself, and
-//! what was not read ahead is read then. A process that reads a range ahead of its take reads small parts whole
-//! at once. What always holds: only headers that are there are read ahead; that
+//! what was not read ahead is read then. A process that reads a range ahead of its take reads small parts
+//! whole at once. What always holds: only headers that are there are read ahead; that
 //! something is not there is never taken from here.
 
 use crate::surroundings::Surroundings;

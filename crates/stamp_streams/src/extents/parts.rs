@@ -104,7 +104,8 @@ impl Surroundings {
         checked(self.read_part_sized(extent, offset, body_size).await)
     }
 
-    /// The same without a look at the body, for a reader that asks again, of a body that likely has this size.
+    /// The same without a look at the body, for a reader that asks again, of a body that likely has this
+    /// size.
     pub(crate) async fn read_part_sized(
         &self,
         extent: ExtentName,

@@ -50,7 +50,7 @@ impl OwnedRange {
             return Err(StampError::NotMine(self.range()));
         }
         let waiting = self.waiting_changes.waiting();
-        let size_before = self.document_size_bytes.load(Ordering::Relaxed) as usize;
+        let size_before = self.document_size.bytes.load(Ordering::Relaxed) as usize;
         let each = waiting.iter().map(|change| change.changes.as_slice());
         let (grouped, groupings) = group_changes(held.document(), self.life.life().stamp, size_before, each);
         let mut taken = Vec::new();
@@ -80,7 +80,9 @@ impl OwnedRange {
     }
 
     fn say_if_large(&self, size: usize) {
-        if size > DOCUMENT_SIZE_BYTES_LARGE && !self.has_said_large.swap(true, Ordering::Relaxed) {
+        if size > DOCUMENT_SIZE_BYTES_LARGE
+            && !self.document_size.has_said_large.swap(true, Ordering::Relaxed)
+        {
             tracing::warn!(
                 range = %self.range(),
                 size,
@@ -164,13 +166,13 @@ impl OwnedRange {
 
     /// Makes a backup have what only the document says, and records that: of the document as it is then.
     async fn back_up(&self) -> Result<(), StampError> {
-        let _one = self.backing_up.lock().await;
+        let _one = self.backups.turn.lock().await;
         loop {
             if !self.document().needs_backup {
                 // Another caller has made it meanwhile.
                 return Ok(());
             }
-            let of_split = self.backup_of_split.lock().clone();
+            let of_split = self.backups.of_split.lock().clone();
             let has_until = match of_split {
                 Some(backup) => {
                     store_backup(&self.life.surroundings, &backup).await?;
@@ -180,7 +182,7 @@ impl OwnedRange {
             };
             let mut held = self.held.lock().await;
             self.settle(&mut held).await?;
-            *self.backup_of_split.lock() = None;
+            *self.backups.of_split.lock() = None;
             if !held.document().needs_backup {
                 return Ok(());
             }

@@ -44,26 +44,37 @@ struct Admission {
     stop: Option<RangeStop>,
 }
 
+/// How large the document of a range is.
+pub(crate) struct DocumentSize {
+    /// Bytes of the one that is known to be committed.
+    pub(crate) bytes: AtomicU64,
+    /// Whether the log says that it is large.
+    pub(crate) has_said_large: AtomicBool,
+}
+
+/// Backups on demand.
+#[derive(Default)]
+pub(crate) struct RangeBackups {
+    /// One at a time: it has what all wait for.
+    pub(crate) turn: tokio::sync::Mutex<()>,
+    /// What one must have of the split that made this range, for the owner that split it.
+    pub(crate) of_split: Mutex<Option<Backup>>,
+}
+
 /// A range that is served.
 pub struct OwnedRange {
     pub(crate) life: Arc<Life>,
     pub(crate) held: tokio::sync::Mutex<HeldRange>,
     /// Changes that wait for the one under way.
     pub(crate) waiting_changes: WaitingChanges,
-    /// One backup at a time: it has what all wait for.
-    pub(crate) backing_up: tokio::sync::Mutex<()>,
-    /// What a backup must have of the split that made this range, for the owner that split it.
-    pub(crate) backup_of_split: Mutex<Option<Backup>>,
+    pub(crate) backups: RangeBackups,
     /// A planted fault: the extent that is written again from its start.
     pub(crate) reopened: Option<ExtentName>,
     range: RangeId,
     owner: Owner,
     document: Mutex<Arc<RangeDocument>>,
-    /// Bytes of the document that is known to be committed.
-    pub(crate) document_size_bytes: AtomicU64,
+    pub(crate) document_size: DocumentSize,
     admission: Mutex<Admission>,
-    /// Whether the log says that the document is large.
-    pub(crate) has_said_large: AtomicBool,
     stopped: Notify,
     pub(crate) logs: Mutex<BTreeMap<StreamId, Arc<LogCore>>>,
 }
@@ -76,14 +87,15 @@ impl OwnedRange {
             range: held.document().range,
             owner: held.owner(),
             document: Mutex::new(held.document().clone()),
-            document_size_bytes: AtomicU64::new(size),
+            document_size: DocumentSize {
+                bytes: AtomicU64::new(size),
+                has_said_large: AtomicBool::new(false),
+            },
             held: tokio::sync::Mutex::new(held),
             waiting_changes: WaitingChanges::default(),
-            backing_up: tokio::sync::Mutex::default(),
-            backup_of_split: Mutex::default(),
+            backups: RangeBackups::default(),
             reopened,
             admission: Mutex::default(),
-            has_said_large: AtomicBool::new(false),
             stopped: Notify::new(),
             logs: Mutex::default(),
         }
@@ -111,14 +123,14 @@ impl OwnedRange {
 
     pub(crate) fn committed(&self, document: &Arc<RangeDocument>) {
         let size = encode_document(document, self.life.life().stamp).len() as u64;
-        self.document_size_bytes.store(size, Ordering::Relaxed);
+        self.document_size.bytes.store(size, Ordering::Relaxed);
         *self.document.lock() = document.clone();
     }
 
     /// By how many bytes the document is in its reserve: until it is out of it, the caller should request
     /// only what makes it smaller. Cheap.
     pub fn missing_document_bytes(&self) -> u64 {
-        missing_document_bytes(self.document_size_bytes.load(Ordering::Relaxed) as usize) as u64
+        missing_document_bytes(self.document_size.bytes.load(Ordering::Relaxed) as usize) as u64
     }
 
     /// Whether a read may be admitted now, and its answer leave now.

@@ -99,7 +99,7 @@ impl OwnedRange {
             let owner = Owner { epoch: FIRST_EPOCH, ..self.owner() };
             let held = HeldRange::new(self.life.life(), owner, document, revision);
             let heir = OwnedRange::new(&self.life, held, None);
-            *heir.backup_of_split.lock() = Some(backup.clone());
+            *heir.backups.of_split.lock() = Some(backup.clone());
             Arc::new(heir)
         })
     }
