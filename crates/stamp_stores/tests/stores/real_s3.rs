@@ -90,6 +90,7 @@ async fn a_real_bucket_keeps_the_rules() {
             link: crate::calm_link(),
         }),
         settings: Arc::new(StampSettings::new(stamp::StampId(1))),
+        ahead: Arc::default(),
     };
     probe(&process).await.expect("a store that creates once");
     object_rules::hold(opened.store.clone(), "rules").await;
