@@ -68,6 +68,8 @@ pub(super) struct Seen {
     pub(super) messages: u64,
     /// Of each writer that has all processes to write to.
     pub(super) gaps: Vec<Vec<Gap>>,
+    /// The end of the observation; a gap that lasts ends there.
+    pub(super) until: Instant,
 }
 
 impl Load {
@@ -212,7 +214,7 @@ impl Load {
         let [writes, unknown, uploads, messages] =
             std::array::from_fn(|index| after[index].saturating_sub(before[index]));
         let reads = reads.load(Ordering::SeqCst);
-        Ok((outcome, Seen { writes, unknown, reads, uploads, messages, gaps }))
+        Ok((outcome, Seen { writes, unknown, reads, uploads, messages, gaps, until }))
     }
 
     /// Writes acknowledged and of unknown outcome, uploads, messages consumed.

@@ -200,6 +200,11 @@ fn run_round(
         }
         std::thread::sleep(OBSERVED_BEYOND);
         struck.clean_up(cluster)?;
+        if cluster.serving().is_none() {
+            // It is late by now; the clients go on, so that it is seen how late.
+            cluster.wait_until_served()?;
+            std::thread::sleep(OBSERVED_BEYOND);
+        }
         Ok(from)
     })?;
     cluster.wait_until_served()?;
@@ -210,7 +215,7 @@ fn run_round(
         "      read back: {} rows, {} blobs ({} deleted so far), {} messages",
         verified.rows, verified.blobs, verified.deleted_blobs, verified.messages
     );
-    let outage = timeline::worst_outage(&seen.gaps, from, allowed);
+    let outage = timeline::worst_outage(&seen.gaps, from, allowed, seen.until);
     let load::Seen { writes, unknown, reads, uploads, messages, .. } = seen;
     Ok(Round { number, fault, writes, unknown, reads, uploads, messages, counts, outage, allowed })
 }

@@ -15,8 +15,11 @@ use std::time::{Duration, Instant};
 
 /// Each part of a request or an answer may take so long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Between tries, so that processes that refuse are not flooded.
-const PAUSE: Duration = Duration::from_millis(20);
+/// Between tries, so that processes that refuse are not flooded: as with any client, each pause is twice as
+/// long as the one before, up to the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+/// How soon it serves again is known to this.
+const PAUSE_MAX: Duration = Duration::from_millis(160);
 
 /// A process that did not answer in time is left out until it answers a plain request in this time.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
@@ -127,9 +130,10 @@ impl Router {
     pub(super) fn send(&mut self, request: Request<'_>, stop: &AtomicBool) -> Sent {
         let since = Instant::now();
         let shall_stop = || stop.load(Ordering::SeqCst) || since.elapsed() > TRIED_FOR_MAX;
+        let mut pause = PAUSE_MIN;
         loop {
             match self.send_once(request) {
-                Sent::NotDone(_) if !shall_stop() => std::thread::sleep(PAUSE),
+                Sent::NotDone(_) if !shall_stop() => wait(&mut pause),
                 sent => return sent,
             }
         }
@@ -139,14 +143,21 @@ impl Router {
     pub(super) fn ask(&mut self, request: Request<'_>, stop: &AtomicBool) -> Result<Answer, String> {
         let since = Instant::now();
         let shall_stop = || stop.load(Ordering::SeqCst) || since.elapsed() > TRIED_FOR_MAX;
+        let mut pause = PAUSE_MIN;
         loop {
             match self.send_once(request) {
                 Sent::Answer(answer) => return Ok(answer),
                 Sent::NotDone(why) | Sent::Unknown(why) if shall_stop() => return Err(why),
-                _ => std::thread::sleep(PAUSE),
+                _ => wait(&mut pause),
             }
         }
     }
+}
+
+/// Waits before another try, and makes the next pause longer.
+fn wait(pause: &mut Duration) {
+    std::thread::sleep(*pause);
+    *pause = (*pause * 2).min(PAUSE_MAX);
 }
 
 /// Whether a process answers anything at once.

@@ -49,31 +49,37 @@ pub(super) struct Outage {
     /// From the fault (or from its end, where it hits all processes) to the end of the longest gap that began
     /// in what is allowed, or of the last one that is late.
     pub(super) served_again_after: Duration,
+    /// That gap still lasted when the observation ended: it served again later than that, if at all.
+    pub(super) lasts: bool,
     /// Something was not served after what is allowed.
     pub(super) is_late: bool,
     /// Other gaps after the fault.
     pub(super) other_gaps: usize,
 }
 
-/// One writer's outage.
-pub(super) fn outage(gaps: &[Gap], from: Instant, allowed: Duration) -> Outage {
+/// One writer's outage, observed until an instant.
+pub(super) fn outage(gaps: &[Gap], from: Instant, allowed: Duration, until: Instant) -> Outage {
     let after: Vec<Gap> = gaps.iter().copied().filter(|(_, end)| *end > from).collect();
     let is_late = |(start, end): &&Gap| *end > from + allowed && *end - *start >= LATE_GAP_MIN;
-    let late = after.iter().filter(is_late).map(|(_, end)| *end - from).max();
+    let late = after.iter().filter(is_late).map(|(_, end)| *end).max();
     let in_time = after.iter().filter(|(start, _)| *start < from + allowed);
-    let longest = in_time.max_by_key(|(start, end)| *end - *start).map(|(_, end)| *end - from);
+    let longest = in_time.max_by_key(|(start, end)| *end - *start).map(|(_, end)| *end);
+    let served_again = late.or(longest);
     Outage {
-        served_again_after: late.or(longest).unwrap_or_default(),
+        served_again_after: served_again.map(|end| end - from).unwrap_or_default(),
+        lasts: served_again.is_some_and(|end| end >= until),
         is_late: late.is_some(),
         other_gaps: after.len().saturating_sub(1),
     }
 }
 
 /// The outage of the writer that waited longest.
-pub(super) fn worst_outage(writers: &[Vec<Gap>], from: Instant, allowed: Duration) -> Outage {
-    let outages = writers.iter().map(|gaps| outage(gaps, from, allowed));
+pub(super) fn worst_outage(writers: &[Vec<Gap>], from: Instant, allowed: Duration, until: Instant) -> Outage {
+    let outages = writers.iter().map(|gaps| outage(gaps, from, allowed, until));
     let worst = outages.max_by_key(|outage| (outage.is_late, outage.served_again_after));
-    worst.unwrap_or(Outage { served_again_after: Duration::MAX, is_late: true, other_gaps: 0 })
+    let nobody_wrote =
+        Outage { served_again_after: Duration::MAX, lasts: true, is_late: true, other_gaps: 0 };
+    worst.unwrap_or(nobody_wrote)
 }
 
 #[cfg(test)]
@@ -85,28 +91,30 @@ mod tests {
         let zero = Instant::now();
         let at = |ms| zero + Duration::from_millis(ms);
         let gap = |start, end| (at(start), at(end));
-        // Gaps, served again after, late, others. The fault is at 1 s, 7 s are allowed.
-        let cases: [(&[Gap], u64, bool, usize); 9] = [
-            (&[], 0, false, 0),
-            (&[gap(0, 900)], 0, false, 0),
-            (&[gap(900, 5000)], 4000, false, 0),
-            (&[gap(1500, 5000), gap(6000, 7000)], 4000, false, 1),
-            (&[gap(900, 1600), gap(4000, 7000)], 6000, false, 1),
-            (&[gap(1100, 8100)], 7100, true, 0),
+        // Gaps, served again after, lasts, late, others. The fault is at 1 s, 7 s are allowed, 22.5 s seen.
+        let cases: [(&[Gap], u64, bool, bool, usize); 10] = [
+            (&[], 0, false, false, 0),
+            (&[gap(0, 900)], 0, false, false, 0),
+            (&[gap(900, 5000)], 4000, false, false, 0),
+            (&[gap(1500, 5000), gap(6000, 7000)], 4000, false, false, 1),
+            (&[gap(900, 1600), gap(4000, 7000)], 6000, false, false, 1),
+            (&[gap(1100, 8100)], 7100, false, true, 0),
             // A short one of a busy machine, whenever it comes.
-            (&[gap(900, 2000), gap(9000, 10_000)], 1000, false, 1),
-            (&[gap(900, 4000), gap(20_000, 22_500)], 21_500, true, 1),
-            (&[gap(7500, 8200)], 7200, false, 0),
+            (&[gap(900, 2000), gap(9000, 10_000)], 1000, false, false, 1),
+            (&[gap(900, 4000), gap(20_000, 22_400)], 21_400, false, true, 1),
+            (&[gap(900, 4000), gap(20_000, 22_500)], 21_500, true, true, 1),
+            (&[gap(7500, 8200)], 7200, false, false, 0),
         ];
         let allowed = Duration::from_secs(7);
-        for (gaps, after, is_late, other_gaps) in cases {
+        for (gaps, after, lasts, is_late, other_gaps) in cases {
             let served_again_after = Duration::from_millis(after);
-            let wanted = Outage { served_again_after, is_late, other_gaps };
-            assert_eq!(outage(gaps, at(1000), allowed), wanted, "{after}");
+            let wanted = Outage { served_again_after, lasts, is_late, other_gaps };
+            assert_eq!(outage(gaps, at(1000), allowed, at(22_500)), wanted, "{after}");
         }
         let writers = [vec![gap(900, 5000)], vec![gap(900, 8500)], Vec::new()];
-        assert!(worst_outage(&writers, at(1000), allowed).is_late, "one writer's range is late");
-        assert!(worst_outage(&[], at(1000), allowed).is_late, "nobody wrote");
+        let worst = |writers| worst_outage(writers, at(1000), allowed, at(22_500));
+        assert!(worst(&writers).is_late, "one writer's range is late");
+        assert!(worst(&[]).is_late, "nobody wrote");
     }
 
     #[test]

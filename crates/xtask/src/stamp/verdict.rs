@@ -55,9 +55,12 @@ impl Round {
     /// A line of the table.
     pub(super) fn line(&self) -> String {
         let Counts { lost, stale, former, wrong, .. } = self.counts;
+        let seconds = self.outage.served_again_after.as_secs_f64();
+        // What was not seen to end is no time of service.
+        let served_again = format!("{}{seconds:.1}", if self.outage.lasts { "> " } else { "" });
         format!(
             "{:>5} {:<12} {:>8} {:>7} {:>8} {:>7} {:>8} {lost:>5} {stale:>5} {former:>6} {wrong:>5} \
-             {:>11.1} s {:>6.1} s {:>4} {}",
+             {served_again:>11} s {:>6.1} s {:>4} {}",
             self.number,
             format!("{:?}", self.fault),
             self.writes,
@@ -65,7 +68,6 @@ impl Round {
             self.reads,
             self.uploads,
             self.messages,
-            self.outage.served_again_after.as_secs_f64(),
             self.allowed.as_secs_f64(),
             self.outage.other_gaps,
             if self.has_passed() { "passed" } else { "FAILED" },
@@ -78,7 +80,8 @@ mod tests {
     use super::*;
 
     fn round() -> Round {
-        let outage = Outage { served_again_after: Duration::from_secs(12), is_late: false, other_gaps: 0 };
+        let served_again_after = Duration::from_secs(12);
+        let outage = Outage { served_again_after, lasts: false, is_late: false, other_gaps: 0 };
         let allowed = Duration::from_secs(13);
         let counts = Counts::default();
         Round {
@@ -120,5 +123,10 @@ mod tests {
     #[test]
     fn a_line_stands_below_its_head() {
         assert_eq!(round().line().find("passed"), HEAD.find("verdict"));
+        assert!(round().line().contains(" 12.0 s"));
+        let mut unseen = round();
+        unseen.outage.lasts = true;
+        assert!(unseen.line().contains(" > 12.0 s"), "its end was not seen");
+        assert_eq!(unseen.line().find("passed"), HEAD.find("verdict"));
     }
 }
