@@ -58,7 +58,7 @@ pub use partition_server::{
 pub use partitions::Partitions;
 pub use pause::Pause;
 pub use range_moment::RangeMoment;
-pub use range_partition::{DataPin, read_ahead};
+pub use range_partition::{DataPin, is_loaded, read_ahead};
 pub use repair::{FolderRepair, LossOutcome, LostKeys, RemoveLost, RowLoss, repair_folder};
 pub use settings::{
     HEAT_SAMPLE_ONE_IN, MEMORY_BUDGET_SIZE_BYTES, MEMORY_BUDGET_SIZE_BYTES_MIN,

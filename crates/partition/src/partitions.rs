@@ -66,7 +66,7 @@ impl Partitions {
                 spawner: env.spawner.clone(),
                 streams,
                 cache: Arc::new(cache.recording(env.clock.clone(), metrics.disk_wait.clone())),
-                memory: MemoryBudget::new(settings.memory_tables_size_bytes_max),
+                memory: MemoryBudget::new(settings.memory_tables_size_bytes_max, settings.log_groups_max),
                 dead: Arc::default(),
                 settings,
                 maintenance: Maintenance::start(&*env.spawner, &env.clock)?,

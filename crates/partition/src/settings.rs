@@ -12,6 +12,10 @@ pub struct PartitionSettings {
     /// included. From half of it on the largest are written to checkpoints early; at the whole of it writers
     /// wait.
     pub memory_tables_size_bytes_max: u64,
+    /// Groups of the ranges' logs that a load should have to read for them; [`u64::MAX`], as on a disk:
+    /// however many there are. From half of it on, or an eighth of that in one range, tables with the most
+    /// groups are written to checkpoints early. Writers don't wait for it.
+    pub log_groups_max: u64,
     /// Bytes that cached row blocks, index blocks and filters of all ranges may take together.
     pub cache_size_bytes_max: u64,
     /// So many checkpoints of similar size are merged into one. More of them are rewritten less often and
@@ -147,6 +151,10 @@ const MEMORY_TABLE_SIZE_BYTES_MAX: u64 = 32 << 20;
 /// A memory table's part of the budget for all: with several ranges, several take changes and several wait.
 const MEMORY_TABLE_DIVISOR: u64 = 4;
 
+/// Where a load reads logs from far away, a group of a log counts as so many bytes at least: it costs a
+/// request.
+const LOG_GROUP_SIZE_BYTES: u64 = 32 << 10;
+
 /// Bytes of blob data on their way to the disk, as a part of the memory budget. The least is room for a piece
 /// of each of several uploads.
 const IN_FLIGHT_OF_MEMORY: u64 = 16;
@@ -158,6 +166,7 @@ impl Default for PartitionSettings {
         PartitionSettings {
             memory_table_size_bytes: MEMORY_TABLE_SIZE_BYTES_MAX,
             memory_tables_size_bytes_max: 512 << 20,
+            log_groups_max: u64::MAX,
             cache_size_bytes_max: 512 << 20,
             compaction_count_min: 10,
             compaction_part_size_bytes: 64 << 20,
@@ -216,12 +225,14 @@ impl PartitionSettings {
     }
 
     /// These settings with memory tables that take at most so many bytes together, so that whoever loads the
-    /// ranges after a crash reads no more than that from logs. What is left of the budget is the cache's.
+    /// ranges after a crash reads no more than that from logs; tables are flushed early if their groups would
+    /// have that size at 32 KiB each. What is left of the budget is the cache's.
     pub fn with_replay_of(self, size_bytes_max: u64) -> Self {
         let memory_tables_size_bytes_max = self.memory_tables_size_bytes_max.min(size_bytes_max);
         let left_bytes = self.memory_tables_size_bytes_max - memory_tables_size_bytes_max;
         PartitionSettings {
             memory_tables_size_bytes_max,
+            log_groups_max: (size_bytes_max / LOG_GROUP_SIZE_BYTES).max(1),
             memory_table_size_bytes: self
                 .memory_table_size_bytes
                 .min(memory_tables_size_bytes_max / MEMORY_TABLE_DIVISOR),
@@ -297,6 +308,7 @@ mod tests {
             let bounded = settings.clone().with_replay_of(replay_mib << 20);
             assert!(bounded.memory_tables_size_bytes_max.abs_diff(tables_mib << 20) < 100, "{bounded:?}");
             assert_eq!(bounded.memory_table_size_bytes, table_mib << 20);
+            assert_eq!(bounded.log_groups_max, replay_mib << 5);
             assert_eq!(bounded.memory_budget_size_bytes(), settings.memory_budget_size_bytes());
             assert_eq!(bounded.check_chosen(), Ok(()));
         }

@@ -46,6 +46,7 @@ pub use document::split::{FIRST_EPOCH, HeirNames, Split, SplitRefused, choose_sp
 pub use error::StoredError;
 pub use extent::append_window::{
     AppendWindow, EXTENT_PARTS_MAX, PushRefused, WINDOW_PARTS_MAX, WINDOW_SIZE_BYTES_MAX, WindowBounds,
+    extent_parts_max,
 };
 pub use extent::chain::{Chain, Link};
 pub use extent::choose_after_append::{AfterAppend, AppendStop, Found, choose_after_append};

@@ -8,7 +8,7 @@
 use crate::stamp::stores::Stores;
 use futures_util::future::{Either, select};
 use parking_lot::Mutex;
-use partition::read_ahead;
+use partition::{is_loaded, read_ahead};
 use stamp::{BEATS_PER_TTL, Incarnation, RangeId};
 use stamp_streams::{ReadAhead, SnapshotLayer, StampError, StampSnapshot, Surroundings};
 use std::pin::pin;
@@ -70,8 +70,18 @@ impl LogAhead {
         tracing::info!(%owner, "the stamp's owner is silent: its log is read ahead");
         let (reading, ends) = oneshot::channel();
         *last = Some(Last { owner, began_at: now, reading: Some(reading) });
-        surroundings.ahead.begin(self.size_bytes_max);
+        surroundings.ahead.begin(self.size_bytes_max, is_loaded);
         surroundings.spawner.spawn("read-ahead", Box::pin(read(surroundings.clone(), range, ends)));
+    }
+
+    /// A take begins: what it reads to seal the logs, its load need not read again. Whether nothing was kept
+    /// before.
+    pub(super) fn keep(&self) -> bool {
+        let begins = !self.surroundings.ahead.is_on();
+        if begins {
+            self.surroundings.ahead.begin(self.size_bytes_max, is_loaded);
+        }
+        begins
     }
 
     /// The range was taken: its load uses what is there, and no more is read ahead.

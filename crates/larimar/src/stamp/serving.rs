@@ -19,6 +19,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use stream::Streams;
+use tokio::sync::oneshot;
 
 /// How long requests under way have, once the range has stopped: they can only fail.
 const DRAIN_FOR: Duration = Duration::from_millis(500);
@@ -105,14 +106,14 @@ pub(super) enum Ended {
 /// A range that has stopped, and the layers over it.
 pub(super) struct Lost {
     pub(super) held: Held,
-    partitions: Arc<Partitions>,
+    pub(super) partitions: Arc<Partitions>,
+    /// Tells whether the object store answers this process, where the range stopped because it might not.
+    pub(super) reaches_store: oneshot::Receiver<bool>,
 }
 
-impl Lost {
-    /// Ends what the layers still do: nothing of it reaches a store.
-    pub(super) async fn close(&self, clock: &dyn base::Clock) {
-        let _ = select(pin!(self.partitions.close()), clock.sleep(CLOSE_FOR)).await;
-    }
+/// Ends what the layers of a lost range still do: nothing of it reaches a store.
+pub(super) async fn close(partitions: &Partitions, clock: &dyn base::Clock) {
+    let _ = select(pin!(partitions.close()), clock.sleep(CLOSE_FOR)).await;
 }
 
 /// Serves the range until it stops, or the process is asked to.
@@ -201,12 +202,28 @@ pub(super) async fn serve_range(
             if let Some(stamp) = process.readiness.stamp() {
                 stamp.note_held(None);
             }
+            let reaches_store = probe_store(&held.range, stop, env);
             if let Some(serving) = serving {
                 let _ = select(serving, env.clock.sleep(DRAIN_FOR)).await;
             }
-            Ok(Ended::Lost(Lost { held, partitions: partitions.clone() }))
+            Ok(Ended::Lost(Lost { held, partitions: partitions.clone(), reaches_store }))
         }
     }
+}
+
+/// Begins to look whether the object store answers this process's reads and creates for it, if that may be
+/// why the range stopped.
+fn probe_store(range: &Arc<OwnedRange>, stop: RangeStop, env: &Environment) -> oneshot::Receiver<bool> {
+    let (reply, reaches_store) = oneshot::channel();
+    let range = range.clone();
+    let probe = async move {
+        let reaches =
+            stop != RangeStop::Reload || range.reaches_store().await && range.creates_in_store().await;
+        // The process may have ended meanwhile.
+        let _ = reply.send(reaches);
+    };
+    env.spawner.spawn("store-probe", Box::pin(probe));
+    reaches_store
 }
 
 fn lost(stop: &RangeStop) {

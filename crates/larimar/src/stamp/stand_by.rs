@@ -146,6 +146,7 @@ impl StandBy<'_> {
                 }
             }
             was_sent = true;
+            let keeps = self.log_ahead.keep();
             // It may have the range by then, and not reach the store that it must seal it in.
             let clock = &self.surroundings().clock;
             let patience = clock.sleep(TAKES_OF_LEASE * self.surroundings().settings.ttl);
@@ -156,6 +157,9 @@ impl StandBy<'_> {
                     return Ok(Tried::StandDown);
                 }
             };
+            if keeps && !matches!(taken, Taken::Range(_)) {
+                self.log_ahead.end();
+            }
             match taken {
                 Taken::Range(range) => return Ok(Tried::Taken(range)),
                 Taken::Owned => self.waiting.note(served_by(own)),

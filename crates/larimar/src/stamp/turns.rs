@@ -10,14 +10,15 @@ use crate::stamp::local_block_cache::LocalBlockCache;
 use crate::stamp::log_ahead::LogAhead;
 use crate::stamp::process::Process;
 use crate::stamp::served_settings::ServedSettings;
-use crate::stamp::serving::{Ended, Lost, Served, serve_range};
+use crate::stamp::serving::{Ended, Lost, Served, close, serve_range};
 use crate::stamp::stand_by::{Held, StandBy, TAKES_OF_LEASE, Waiting};
 use crate::stamp::stores::{StampFailure, Stores};
 use futures_util::future::{join, select};
-use stamp_streams::{Next, OwnedRange, RangeStop};
+use stamp_streams::{Next, OwnedRange};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// How long a process that has stopped serving has to leave its stamp.
 const LEAVE_FOR: Duration = Duration::from_secs(2);
@@ -120,8 +121,9 @@ async fn open(
     if let Some(lost) = before {
         // Clients get the answer of a stand-by meanwhile. What the layers still do waits for a store that may
         // not answer; another process need not wait for that.
-        let (_, gone_on) = join(lost.close(&*process.env.clock), go_on(&lost.held.range, stand_by)).await;
-        let before = lost.held;
+        let Lost { held: before, partitions, reaches_store } = lost;
+        let closing = close(&partitions, &*process.env.clock);
+        let (_, gone_on) = join(closing, go_on(&before.range, reaches_store, stand_by)).await;
         life = Some(before.life.clone());
         held = match gone_on {
             Ok(Some(range)) => Some(Held { range, ..before }),
@@ -155,8 +157,12 @@ async fn open(
 }
 
 /// The range again, if it is still this process's. One that can't create in the object store gives it up.
-async fn go_on(range: &Arc<OwnedRange>, stand_by: &StandBy<'_>) -> Result<Option<Arc<OwnedRange>>, String> {
-    if range.stopped() == Some(RangeStop::Reload) && !reaches_store(range).await {
+async fn go_on(
+    range: &Arc<OwnedRange>,
+    reaches_store: oneshot::Receiver<bool>,
+    stand_by: &StandBy<'_>,
+) -> Result<Option<Arc<OwnedRange>>, String> {
+    if !reaches_store.await.unwrap_or(false) {
         stand_by.waiting.note("this process can't read or write in the object store".to_owned());
         range.give_up().await.map_err(|error| error.to_string())?;
         // Others look meanwhile.
@@ -177,9 +183,4 @@ async fn go_on(range: &Arc<OwnedRange>, stand_by: &StandBy<'_>) -> Result<Option
             Ok(None)
         }
     }
-}
-
-/// Whether the object store answers this process's reads and creates for it.
-async fn reaches_store(range: &OwnedRange) -> bool {
-    range.reaches_store().await && range.creates_in_store().await
 }

@@ -103,13 +103,13 @@ pub(crate) struct Maintenance {
 /// Freezes tables, the largest first, until those that take changes are small enough together.
 fn freeze_for_budget(ranges: &[Arc<dyn RangeWork>]) {
     let Some(budget) = ranges.first().map(|range| range.budget()) else { return };
-    if !budget.wants_flush() {
+    if !budget.wants_flush() && !budget.bounds_log_groups() {
         return;
     }
     // Each range is frozen once at most: a table that fills again meanwhile has its turn in the next round.
     for _ in ranges {
         let memory: Vec<RangeMemory> = ranges.iter().map(|range| range.memory()).collect();
-        match choose_flush(&memory, budget.flush_from_bytes()) {
+        match choose_flush(&memory, budget.flush_from()) {
             Some(index) => ranges[index].freeze_active(),
             None => return,
         }

@@ -8,6 +8,7 @@
 //! has given something back. So memory follows the budget, not the number of ranges.
 
 use crate::heat::range_heat::SketchPlaces;
+use crate::memory::choose_flush::FlushFrom;
 use crate::memory::write_pace::WritePace;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +19,8 @@ use tokio::sync::futures::Notified;
 /// Bytes that memory tables may take together, and take.
 pub(crate) struct MemoryBudget {
     size_bytes_max: u64,
+    /// Groups of logs that a load should have to read for all tables; [`u64::MAX`]: however many there are.
+    log_groups_max: u64,
     used_bytes: AtomicU64,
     /// Told when the budget is no longer full.
     freed: Notify,
@@ -46,12 +49,13 @@ pub struct MemoryStatistics {
 }
 
 impl MemoryBudget {
-    /// A budget of `size_bytes_max`.
-    pub(crate) fn new(size_bytes_max: u64) -> Arc<Self> {
+    /// A budget of `size_bytes_max`, for tables of `log_groups_max` groups.
+    pub(crate) fn new(size_bytes_max: u64, log_groups_max: u64) -> Arc<Self> {
         let (used_bytes, waiting, waits, waited_us, pace) = Default::default();
         let (freed, sketches) = (Notify::new(), Arc::default());
         Arc::new(MemoryBudget {
             size_bytes_max,
+            log_groups_max,
             used_bytes,
             freed,
             waiting,
@@ -62,15 +66,21 @@ impl MemoryBudget {
         })
     }
 
-    /// Bytes of tables that take changes from which on the largest of them are frozen: the other half of the
-    /// budget is for those that wait for their checkpoints.
-    pub(crate) fn flush_from_bytes(&self) -> u64 {
-        self.size_bytes_max / 2
+    /// From when on tables that take changes are frozen: the other half of the budget is for those that wait
+    /// for their checkpoints.
+    pub(crate) fn flush_from(&self) -> FlushFrom {
+        let groups = if self.bounds_log_groups() { self.log_groups_max / 2 } else { u64::MAX };
+        FlushFrom { bytes: self.size_bytes_max / 2, groups }
+    }
+
+    /// Whether groups of logs are bounded, and not their bytes alone.
+    pub(crate) fn bounds_log_groups(&self) -> bool {
+        self.log_groups_max != u64::MAX
     }
 
     /// Whether somebody should look if tables must be frozen.
     pub(crate) fn wants_flush(&self) -> bool {
-        self.used_bytes.load(Ordering::Relaxed) >= self.flush_from_bytes()
+        self.used_bytes.load(Ordering::Relaxed) >= self.flush_from().bytes
     }
 
     /// Whether writers must wait.
@@ -176,7 +186,7 @@ mod tests {
 
     #[test]
     fn shares_add_up_and_come_back_whatever_happens_to_them() {
-        let budget = MemoryBudget::new(100);
+        let budget = MemoryBudget::new(100, u64::MAX);
         let (one, two) = (MemoryShare::new(&budget), MemoryShare::new(&budget));
         one.take(40);
         assert!(!budget.wants_flush() && !budget.is_full());

@@ -200,7 +200,7 @@ fn change_cost(value: Option<&Bytes>) -> u64 {
 #[cfg(test)]
 impl Default for MemoryTable {
     fn default() -> Self {
-        Self::new(&MemoryBudget::new(u64::MAX))
+        Self::new(&MemoryBudget::new(u64::MAX, u64::MAX))
     }
 }
 

@@ -29,6 +29,7 @@ use arc_swap::ArcSwap;
 use futures_util::future::{Either, select};
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -108,15 +109,21 @@ impl PartitionServer {
         let metrics = &self.shared.metrics;
         metrics.start_ranges.set(entries.len() as u64);
         metrics.start_ranges_read.set(0);
-        let reads: Vec<_> = entries.iter().map(|entry| self.read_range(entry.clone()).boxed()).collect();
+        let read = |(index, entry): (usize, &MapEntry)| {
+            let read = self.read_range(entry.clone());
+            async move { read.await.map(|found| (index, found)) }.boxed()
+        };
+        let reads: Vec<_> = entries.iter().enumerate().map(read).collect();
         let at_once = if self.shared.streams.are_far() { READ_AT_ONCE_MAX_FAR } else { READ_AT_ONCE_MAX };
-        let mut reading = stream::iter(reads).buffered(at_once);
-        let mut found = Vec::with_capacity(entries.len());
+        // In any order: behind a range with a long log the others would wait.
+        let mut reading = stream::iter(reads).buffer_unordered(at_once);
+        let mut found = BTreeMap::new();
         while let Some(read) = reading.next().await {
-            found.push(read?);
+            let (index, range) = read?;
+            found.insert(index, range);
             metrics.start_ranges_read.set(found.len() as u64);
         }
-        Ok(found)
+        Ok(found.into_values().collect())
     }
 
     /// Reads what there is of a range that the map names; damage is an outcome, other failures end the start.

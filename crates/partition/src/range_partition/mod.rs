@@ -48,6 +48,6 @@ pub(crate) use partition::RangePartition;
 pub use pinned_data::DataPin;
 pub(crate) use pinned_view::PinnedView;
 pub(crate) use range_metrics::RangeMetrics;
-pub use read_ahead::read_ahead;
+pub use read_ahead::{is_loaded, read_ahead};
 pub(crate) use reader::WalkEnd;
 pub(crate) use shared::{Life, Shared};

@@ -30,6 +30,12 @@ pub async fn read_ahead(streams: &Streams, is_enough: impl Fn() -> bool + Sync) 
     }
 }
 
+/// Whether a load reads the records of a stream of this name, all of them or those behind the checkpoints:
+/// of checkpoints and blob data it reads blocks.
+pub fn is_loaded(stream: &str) -> bool {
+    stream.ends_with("/metadata") || stream.ends_with("/log")
+}
+
 async fn read_range(
     streams: &Streams,
     names: &RangeStreams,
@@ -39,4 +45,17 @@ async fn read_range(
     let mut log = streams.replay(names.log(), metadata.log_start)?;
     while !is_enough() && log.next().await?.is_some() {}
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_and_metadata_are_loaded() {
+        let names = RangeStreams::new(ObjectTable::Blob, 7);
+        assert!(is_loaded(names.metadata().as_str()) && is_loaded(names.log().as_str()));
+        let data = names.data().expect("blobs have data");
+        assert!(!is_loaded(data.as_str()) && !is_loaded(names.checkpoint(3).as_str()));
+    }
 }

@@ -35,6 +35,50 @@ fn an_operation_too_large_for_the_log_is_refused_alone() {
     });
 }
 
+/// Groups in the log of the rows' range after a thousand writes one by one, and how many tables were flushed.
+fn groups_of_a_thousand_writes(log_groups_max: u64) -> (usize, u64) {
+    let settings = move || PartitionSettings {
+        memory_table_size_bytes: 1 << 20,
+        memory_tables_size_bytes_max: 4 << 20,
+        range_size_bytes_max: 1 << 30,
+        log_groups_max,
+        ..PartitionSettings::tiny()
+    };
+    let counted = World::new(5).run(move |env, _| async move {
+        let (streams, partitions) = open(&env, settings()).await.unwrap();
+        for at in 0..1000 {
+            let changes = vec![(key(1, "p", &format!("{at:04}")), Some(value(at, 10)))];
+            partitions.execute(Write { changes }).await.unwrap();
+        }
+        env.clock.sleep(Duration::from_secs(1)).await;
+        let logs = streams.list(&format!("{}/", TABLE.name()));
+        let log = logs.iter().find(|stream| stream.as_str().ends_with("/log")).expect("a log");
+        let (mut replay, mut groups) = (streams.replay(log, None).unwrap(), 0);
+        while replay.next().await.unwrap().is_some() {
+            groups += 1;
+        }
+        drop(replay);
+        let flushes = partitions.statistics().flushes;
+        partitions.close().await;
+        let (_, partitions) = open(&env, settings()).await.unwrap();
+        assert_eq!(read_everything(&partitions).await.unwrap().len(), 1000);
+        partitions.close().await;
+        (groups, flushes)
+    });
+    counted.expect("the disk works")
+}
+
+/// A load from a store far away needs a request for each group of a log, however small it is. Small writes
+/// one by one left as many as there were, until the memory tables were full.
+#[test]
+fn few_groups_are_left_of_many_small_ones_where_they_are_bounded() {
+    assert_eq!(groups_of_a_thousand_writes(u64::MAX), (1000, 0));
+    // Half of them for tables that take changes, an eighth of it for one: 250 or, as it looks, 256. The
+    // extent before, of 211 groups, may go with the next flush only.
+    let (groups, flushes) = groups_of_a_thousand_writes(4000);
+    assert!(groups <= 256 + 211 && (3..=4).contains(&flushes), "{groups} groups after {flushes} flushes");
+}
+
 /// Each range had memory tables of its own once: thirty ranges took thirty times the memory of one.
 #[test]
 fn memory_tables_of_many_ranges_stay_within_one_budget() {

@@ -21,10 +21,20 @@ pub const WINDOW_PARTS_MAX: usize = 4;
 /// Bytes of bodies of one extent that are under way at a time.
 pub const WINDOW_SIZE_BYTES_MAX: u64 = WINDOW_PARTS_MAX as u64 * (16 << 20);
 
-/// Parts that an owner gives one extent. Whoever takes the range walks over those of each open one, with a
-/// read for each: some seconds at most. Fewer than a seal lists.
+/// Parts that an owner gives one extent at most. Whoever takes the range walks over those of each open one,
+/// with a read for each: some seconds at most. Fewer than a seal lists.
 pub const EXTENT_PARTS_MAX: usize = 4096;
 const _: () = assert!(EXTENT_PARTS_MAX <= LISTED_PARTS_MAX);
+/// Parts of an extent where the document has few.
+const EXTENT_PARTS_MIN: usize = 512;
+/// So many more extents let each have as many parts more as the first ones.
+const EXTENTS_PER_STEP: usize = 256;
+
+/// Parts that an owner gives an extent if its document has so many. While there are few, a short walk for
+/// whoever takes the range is worth the extents that it costs the document; later the document's room is.
+pub fn extent_parts_max(extent_count: usize) -> usize {
+    (EXTENT_PARTS_MIN * (1 + extent_count / EXTENTS_PER_STEP)).min(EXTENT_PARTS_MAX)
+}
 
 /// How much may be under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,9 +125,9 @@ impl AppendWindow {
         !is_full || self.in_flight.is_empty()
     }
 
-    /// Whether the extent has [`EXTENT_PARTS_MAX`] parts: the next one goes to another.
-    pub fn has_all_parts(&self) -> bool {
-        self.acknowledged_lengths.len() + self.in_flight.len() >= EXTENT_PARTS_MAX
+    /// Parts that the extent has, those under way included.
+    pub fn part_count(&self) -> usize {
+        self.acknowledged_lengths.len() + self.in_flight.len()
     }
 
     /// The header of the next part, for a body of this length and checksum. The caller sends it.
@@ -264,6 +274,16 @@ mod tests {
 
     fn offsets(parts: &[PartHeader]) -> Vec<u64> {
         parts.iter().map(|part| part.offset).collect()
+    }
+
+    #[test]
+    fn extents_grow_longer_once_a_document_has_many() {
+        for (extents, parts) in [(0, 512), (255, 512), (256, 1024), (1791, 3584), (1792, 4096), (5000, 4096)]
+        {
+            assert_eq!(extent_parts_max(extents), parts, "{extents}");
+        }
+        let parts: usize = (0..5000).map(extent_parts_max).sum();
+        assert!(parts > 5000 * EXTENT_PARTS_MAX / 100 * 80, "a full document names about as much: {parts}");
     }
 
     #[test]

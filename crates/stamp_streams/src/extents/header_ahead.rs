@@ -2,8 +2,8 @@
 //!
 //! A walk from the beginning of an extent of a thousand parts would wait for a thousand answers. What a
 //! listing names is read ahead; the listing is a hint only: the walk computes the next name by itself, and
-//! what was not read ahead is read then. A process that reads a range ahead of its take reads small parts
-//! whole at once. What always holds: only headers that are there are read ahead; that
+//! what was not read ahead is read then. A process that keeps what it reads for a load reads small parts of
+//! what that reads whole at once. What always holds: only headers that are there are read ahead; that
 //! something is not there is never taken from here.
 
 use crate::surroundings::Surroundings;
@@ -12,8 +12,8 @@ use futures_util::stream;
 use stamp::{ExtentName, Found};
 use std::collections::BTreeMap;
 
-/// Headers that are read at a time.
-const READS_AT_ONCE_MAX: usize = 32;
+/// Headers that are read at a time, of each walk of several: more would only queue before a small store.
+const READS_AT_ONCE_MAX: usize = 16;
 /// Headers that are held at a time.
 const HELD_COUNT_MAX: usize = 1024;
 
@@ -26,9 +26,12 @@ async fn read_header(
     extent: ExtentName,
     offset: u64,
     behind: Option<u64>,
+    keeps_whole: bool,
 ) -> Found {
     let size = behind.and_then(|behind| behind.checked_sub(offset));
-    match size.filter(|size| *size <= WHOLE_SIZE_BYTES_MAX && surroundings.ahead.is_keeping()) {
+    let is_whole =
+        |size: &u64| keeps_whole && *size <= WHOLE_SIZE_BYTES_MAX && surroundings.ahead.is_keeping();
+    match size.filter(is_whole) {
         Some(size) => match surroundings.read_part_sized(extent, offset, size).await {
             Ok((header, _)) => Found::Header(header),
             Err(found) => found,
@@ -45,9 +48,15 @@ pub(crate) struct HeadersAhead {
     held: BTreeMap<u64, Found>,
     /// The header before was read before the walk began.
     was_known: bool,
+    keeps_whole: bool,
 }
 
 impl HeadersAhead {
+    /// Of an extent whose small parts are read whole, if what is read is kept.
+    pub(crate) fn new(keeps_whole: bool) -> Self {
+        HeadersAhead { keeps_whole, ..HeadersAhead::default() }
+    }
+
     /// The header at `offset`, behind which the walk asks for the next one.
     pub(crate) async fn read(
         &mut self,
@@ -83,9 +92,10 @@ impl HeadersAhead {
         }
         let next = listed.split_off(listed.len().saturating_sub(HELD_COUNT_MAX));
         let mut reads = Vec::with_capacity(next.len());
-        let mut behind = None;
+        let (mut behind, keeps_whole) = (None, self.keeps_whole);
         for offset in next {
-            reads.push(async move { (offset, read_header(surroundings, extent, offset, behind).await) });
+            let read = read_header(surroundings, extent, offset, behind, keeps_whole);
+            reads.push(async move { (offset, read.await) });
             behind = Some(offset);
         }
         // The next one of them is the last one of the list.

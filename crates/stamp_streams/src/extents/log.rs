@@ -19,9 +19,10 @@ use base::checksum::crc64;
 use bytes::Bytes;
 use stamp::{
     AppendWindow, Change, ExtentName, ExtentPlace, FirstPart, PART_BODY_SIZE_MAX, PartHeader, PushRefused,
-    SealWalk, StreamId, WalkStep, WalkStop, choose_first_part,
+    SealWalk, StreamId, WalkStep, WalkStop, choose_first_part, extent_parts_max,
 };
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 /// Steps to the opening of an extent: naming it, and a backup before it.
@@ -151,7 +152,8 @@ impl Log {
     /// Whether the next part goes to another extent.
     fn is_full(&self, window: &AppendWindow) -> bool {
         let extent_size = self.range.life.surroundings.settings.extent_size_bytes;
-        window.next_offset() >= extent_size || window.has_all_parts()
+        let parts_max = self.core.parts_max.load(Ordering::Relaxed);
+        window.next_offset() >= extent_size || window.part_count() >= parts_max
     }
 
     /// Starts the task that closes a full extent and opens the next one, unless it runs.
@@ -313,6 +315,8 @@ impl Log {
         let place = ExtentPlace { extent, range, stream: self.stream, ordinal };
         let window =
             AppendWindow::new(life.life(), place, self.range.owner(), life.surroundings.settings.window);
+        let extents = self.range.document().streams.values().map(|entry| entry.extents.len()).sum();
+        self.core.parts_max.store(extent_parts_max(extents), Ordering::Relaxed);
         let mut state = self.core.state.lock();
         state.progress.opened = Some(extent);
         state.window = Some(window);

@@ -4,6 +4,7 @@ use crate::error::{AppendError, StampError};
 use parking_lot::Mutex;
 use stamp::{AppendWindow, Change, ExtentName, LogProgress};
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
 use tokio::sync::{Notify, oneshot};
 
 type Acknowledged = oneshot::Sender<Result<(), AppendError>>;
@@ -52,4 +53,6 @@ pub(crate) struct LogCore {
     pub(crate) changed: Notify,
     /// Held while the tail changes.
     pub(crate) tail: tokio::sync::Mutex<()>,
+    /// Parts that its open extent takes.
+    pub(crate) parts_max: AtomicUsize,
 }

@@ -23,6 +23,8 @@ struct Kept {
     size_bytes: u64,
     /// More is kept up to so many bytes; none: what is there is used, and nothing more is kept.
     size_bytes_max: Option<u64>,
+    /// Whether a load reads the parts of a stream of this purpose.
+    is_loaded: Option<fn(&str) -> bool>,
 }
 
 /// What was read ahead. Usually nothing.
@@ -34,9 +36,12 @@ pub struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Keeps what is read from now on, up to so many bytes.
-    pub fn begin(&self, size_bytes_max: u64) {
-        self.kept.lock().size_bytes_max = Some(size_bytes_max);
+    /// Keeps what is read from now on, up to so many bytes. Of streams whose purpose `is_loaded` names, small
+    /// parts are read whole where only their headers are asked for: their load reads them anyway.
+    pub fn begin(&self, size_bytes_max: u64, is_loaded: fn(&str) -> bool) {
+        let mut kept = self.kept.lock();
+        (kept.size_bytes_max, kept.is_loaded) = (Some(size_bytes_max), Some(is_loaded));
+        drop(kept);
         self.is_on.store(true, Ordering::Release);
     }
 
@@ -53,9 +58,19 @@ impl ReadAhead {
         *self.kept.lock() = Kept::default();
     }
 
+    /// Whether anything is kept, or is to be.
+    pub fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Acquire)
+    }
+
+    /// Whether parts of a stream of this purpose are read whole, and kept.
+    pub(crate) fn keeps_whole(&self, purpose: &str) -> bool {
+        self.is_on() && self.kept.lock().is_loaded.is_some_and(|is_loaded| is_loaded(purpose))
+    }
+
     /// Whether what is read now is kept.
     pub(crate) fn is_keeping(&self) -> bool {
-        self.is_on.load(Ordering::Acquire) && !self.is_full()
+        self.is_on() && !self.is_full()
     }
 
     /// Whether there is no room for more.
@@ -65,7 +80,7 @@ impl ReadAhead {
     }
 
     pub(crate) fn header(&self, extent: ExtentName, offset: u64) -> Option<PartHeader> {
-        if !self.is_on.load(Ordering::Acquire) {
+        if !self.is_on() {
             return None;
         }
         self.kept.lock().parts.get(&(extent, offset)).map(|(header, _)| *header)
@@ -73,7 +88,7 @@ impl ReadAhead {
 
     /// A part that was read whole. One that is `used_up` goes: nobody asks for it again.
     pub(crate) fn part(&self, extent: ExtentName, offset: u64, used_up: bool) -> Option<(PartHeader, Bytes)> {
-        if !self.is_on.load(Ordering::Acquire) {
+        if !self.is_on() {
             return None;
         }
         let mut kept = self.kept.lock();
@@ -88,7 +103,7 @@ impl ReadAhead {
 
     /// Keeps what was read, if it has its checksums right and there is room.
     pub(crate) fn keep(&self, header: &PartHeader, body: Option<&Bytes>) {
-        if !self.is_on.load(Ordering::Acquire) || body.is_some_and(|body| header.check_body(body).is_err()) {
+        if !self.is_on() || body.is_some_and(|body| header.check_body(body).is_err()) {
             return;
         }
         let mut kept = self.kept.lock();
@@ -142,7 +157,8 @@ mod tests {
         let (first, body) = (header(0, b"one"), Bytes::from_static(b"one"));
         ahead.keep(&first, Some(&body));
         assert_eq!(ahead.part(extent, 0, false), None, "nothing is kept before it begins");
-        ahead.begin(2 * ENTRY_SIZE_BYTES + 3);
+        ahead.begin(2 * ENTRY_SIZE_BYTES + 3, |purpose| purpose == "log");
+        assert!(ahead.keeps_whole("log") && !ahead.keeps_whole("data"));
         ahead.keep(&first, Some(&Bytes::from_static(b"two")));
         assert_eq!(ahead.header(extent, 0), None, "another body than its header says");
         ahead.keep(&first, None);
@@ -161,6 +177,7 @@ mod tests {
         ahead.keep(&first, Some(&body));
         assert_eq!(ahead.part(extent, 0, false), None, "nothing more is kept");
         ahead.end();
+        assert!(!ahead.keeps_whole("log"));
         assert_eq!((ahead.header(extent, 0), ahead.use_up()), (None, 0));
     }
 }

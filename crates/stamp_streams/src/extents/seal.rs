@@ -11,13 +11,13 @@ use futures_util::stream;
 use stamp::{Found, PartHeader, PartPath, PutAnswer, SealWalk, Taking, WalkStep};
 
 /// Extents that a taker seals at a time.
-const SEALS_AT_ONCE_MAX: usize = 16;
+const SEALS_AT_ONCE_MAX: usize = 32;
 
 /// How a seal is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SealFor {
-    /// A taker of a range.
-    Taker,
+    /// A taker of a range, whose load reads the parts of what is sealed, or not.
+    Taker { loads: bool },
     /// An owner, a sweep, a restore.
     Other,
 }
@@ -30,7 +30,7 @@ pub(crate) async fn seal(
     may_go_on: impl Fn() -> bool,
 ) -> SealWalk {
     let mut back_off = surroundings.back_off();
-    let mut ahead = HeadersAhead::default();
+    let mut ahead = HeadersAhead::new(seal_for == SealFor::Taker { loads: true });
     while may_go_on() {
         match walk.step() {
             WalkStep::Read { offset } => {
@@ -60,7 +60,7 @@ async fn create(
     seal_for: SealFor,
 ) -> PutAnswer {
     let planted = &surroundings.settings.planted;
-    if seal_for == SealFor::Taker {
+    if matches!(seal_for, SealFor::Taker { .. }) {
         let is_empty = header.offset == 0;
         if planted.has(Breach::SkipSeal) || planted.has(Breach::SkipEmptySeal) && is_empty {
             return PutAnswer::Created;
@@ -79,11 +79,21 @@ async fn create(
 
 /// Goes on with all walks of a taking, side by side.
 pub(crate) async fn seal_all(surroundings: &Surroundings, taking: &mut Taking, may_go_on: impl Fn() -> bool) {
+    let document = taking.held().document().clone();
     let walks: Vec<SealWalk> = taking.walks().cloned().collect();
-    let sealing: Vec<_> =
-        walks.into_iter().map(|walk| seal(surroundings, walk, SealFor::Taker, &may_go_on)).collect();
-    let ended: Vec<SealWalk> = stream::iter(sealing).buffered(SEALS_AT_ONCE_MAX).collect().await;
-    for (index, walk) in ended.into_iter().enumerate() {
+    let sealing: Vec<_> = walks
+        .into_iter()
+        .enumerate()
+        .map(|(index, walk)| {
+            let stream = document.streams.get(&walk.place().stream);
+            let loads = stream.is_some_and(|stream| surroundings.ahead.keeps_whole(&stream.purpose));
+            let sealed = seal(surroundings, walk, SealFor::Taker { loads }, &may_go_on);
+            async move { (index, sealed.await) }
+        })
+        .collect();
+    // In any order: behind a long walk the short ones would wait.
+    let mut sealing = stream::iter(sealing).buffer_unordered(SEALS_AT_ONCE_MAX);
+    while let Some((index, walk)) = sealing.next().await {
         if let Some(of_taking) = taking.walk_mut(index) {
             *of_taking = walk;
         }

@@ -12,9 +12,17 @@ use futures_util::stream::iter;
 use stamp::{Chain, ExtentName, Found, Link};
 
 /// Extents that are walked at a time.
-const WALKS_AT_ONCE_MAX: usize = 16;
+const WALKS_AT_ONCE_MAX: usize = 8;
 /// How often a header is tried to read.
 const TRIES_MAX: usize = 8;
+
+/// An extent without a recorded length.
+#[derive(Clone, Copy)]
+pub(super) struct OpenExtent {
+    pub(super) extent: ExtentName,
+    /// Whether a load reads its parts, and what is read now is kept for it.
+    pub(super) loads: bool,
+}
 
 /// Where an extent's chain of parts ends.
 pub(super) struct FoundEnd {
@@ -24,15 +32,19 @@ pub(super) struct FoundEnd {
     pub(super) broken: Option<StampError>,
 }
 
-/// The ends of these extents.
-pub(super) async fn find_ends(surroundings: &Surroundings, extents: &[ExtentName]) -> Vec<FoundEnd> {
-    let walks: Vec<_> = extents.iter().map(|extent| find_end(surroundings, *extent)).collect();
-    iter(walks).buffered(WALKS_AT_ONCE_MAX).collect().await
+/// The ends of these extents, in the order of their names.
+pub(super) async fn find_ends(surroundings: &Surroundings, extents: &[OpenExtent]) -> Vec<FoundEnd> {
+    let walks: Vec<_> = extents.iter().map(|open| find_end(surroundings, *open)).collect();
+    // In any order: behind a long walk the short ones would wait.
+    let mut ends: Vec<FoundEnd> = iter(walks).buffer_unordered(WALKS_AT_ONCE_MAX).collect().await;
+    ends.sort_unstable_by_key(|end| end.extent);
+    ends
 }
 
-async fn find_end(surroundings: &Surroundings, extent: ExtentName) -> FoundEnd {
+async fn find_end(surroundings: &Surroundings, open: OpenExtent) -> FoundEnd {
+    let OpenExtent { extent, loads } = open;
     let mut chain = Chain::new(extent);
-    let mut ahead = HeadersAhead::default();
+    let mut ahead = HeadersAhead::new(loads);
     let broken = loop {
         match read_header(surroundings, &mut ahead, extent, chain.end()).await {
             Ok(Found::Header(header)) => match chain.extend(&header) {

@@ -8,7 +8,7 @@ use crate::error::StampError;
 use crate::layer::extent_ids::ExtentIds;
 use crate::layer::held::GOING;
 use crate::layer::part_starts::PartStarts;
-use crate::snapshot::ends::find_ends;
+use crate::snapshot::ends::{OpenExtent, find_ends};
 use crate::snapshot::part_cache::PartCache;
 use crate::snapshot::snapshot_replay::SnapshotReplay;
 use crate::snapshot::snapshot_streams::{Listed, SnapshotStreams};
@@ -61,7 +61,9 @@ impl SnapshotLayer {
             let (length, count) = (extent.length.unwrap_or(0), extent.purposes.len() as u64);
             listed.insert(extent.name, Listed { length, count });
             if extent.length.is_none() {
-                open.push(extent.name);
+                let ahead = &snapshot.surroundings().ahead;
+                let loads = extent.purposes.iter().any(|purpose| ahead.keeps_whole(purpose));
+                open.push(OpenExtent { extent: extent.name, loads });
             }
         }
         let mut broken = Vec::new();

@@ -5,7 +5,8 @@ use crate::objects::Health;
 use crate::world::World;
 use stamp::{Change, DOCUMENT_SIZE_BYTES_MAX, ExtentName, StreamId, backups_folder, encode_document};
 use stamp_streams::{
-    Life, OwnedRange, RangeStop, RangeWatch, StampError, Surroundings, Taken, back_up_all, prune_backups,
+    Life, OwnedRange, RangeStop, RangeWatch, StampError, StampSettings, Surroundings, Taken, back_up_all,
+    prune_backups,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -201,5 +202,30 @@ fn the_newest_backups_stay() {
         operator.clock.sleep(Duration::from_secs(9)).await;
         assert_eq!(names().await, kept);
         assert_eq!(prune_backups(&life, 0).await, Ok(1), "one always stays");
+    });
+}
+
+/// Whoever takes a range reads a header for each part of what is open. A log of small parts had 4,096.
+#[test]
+fn a_log_of_small_parts_goes_on_in_another_extent_in_time() {
+    run(async {
+        let (_world, operator, life, range) = holder().await;
+        range.give_up().await.expect("given up");
+        life.leave().await;
+        let settings = StampSettings { extent_size_bytes: 1 << 20, ..(*operator.settings).clone() };
+        let roomy = Surroundings { settings: Arc::new(settings), ..operator.clone() };
+        let life = Life::join(&roomy).await.expect("joined");
+        let range = take(&life).await.expect("it is free");
+        let document = range.document();
+        let stream = *document.streams.keys().next().expect("a stream");
+        let log = range.log(stream);
+        let mut extents = Vec::new();
+        for _ in 0..600 {
+            let appended = log.append(vec![1].into()).await.expect("its place");
+            extents.push(appended.header().place.extent);
+            appended.durable().await.expect("durable");
+        }
+        let runs: Vec<usize> = extents.chunk_by(|one, other| one == other).map(<[_]>::len).collect();
+        assert_eq!(runs, [512, 88]);
     });
 }

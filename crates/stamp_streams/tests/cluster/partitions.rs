@@ -157,7 +157,8 @@ async fn try_to_serve(world: &Arc<World>, disk: &Arc<MemoryDisk>) -> Result<Serv
         metrics: Metrics::default(),
     };
     let lease = Arc::new(RangeLease(range.clone()));
-    let settings = PartitionSettings { range_count_max: 6, ..PartitionSettings::tiny() };
+    let settings =
+        PartitionSettings { range_count_max: 6, log_groups_max: 1 << 9, ..PartitionSettings::tiny() };
     match Partitions::open_while(&env, Streams::of_stamp(layer), settings, lease).await {
         Ok(partitions) => Ok(Server { gate, life, range, partitions: Arc::new(partitions), cache }),
         Err(error) => {

@@ -5,7 +5,7 @@
 //! outcome would be another one, so it is put once.
 
 use super::ledger::{Findings, Problem};
-use super::router::{Request, Router, Sent};
+use super::router::{PAUSE_MIN, Request, Router, Sent, wait};
 use super::tables::Shared;
 use crate::Outcome;
 use crate::bench::queues::element;
@@ -139,9 +139,12 @@ impl Queue {
 
     /// Takes and deletes messages until it shall stop.
     pub(super) fn consume(&self, router: &mut Router, shared: &Shared<'_>) {
+        let mut pause = PAUSE_MIN;
         while !shared.stop.load(Ordering::SeqCst) {
-            if self.take(router, shared) == Some(0) {
-                std::thread::sleep(Duration::from_millis(50));
+            match self.take(router, shared) {
+                None => wait(&mut pause),
+                Some(0) => std::thread::sleep(Duration::from_millis(50)),
+                Some(_) => pause = PAUSE_MIN,
             }
         }
     }
@@ -159,10 +162,7 @@ impl Queue {
                 shared.findings.add(Problem::Wrong, text);
                 return None;
             }
-            Sent::NotDone(_) | Sent::Unknown(_) => {
-                std::thread::sleep(Duration::from_millis(20));
-                return None;
-            }
+            Sent::NotDone(_) | Sent::Unknown(_) => return None,
         };
         let answered_at = Instant::now();
         let text = answer.text();
@@ -256,7 +256,12 @@ impl Queue {
                         break;
                     }
                 }
-                _ => {
+                None => {
+                    empty = 0;
+                    std::thread::sleep(PAUSE_MIN);
+                    *taken_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Instant::now();
+                }
+                Some(_) => {
                     empty = 0;
                     *taken_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Instant::now();
                 }

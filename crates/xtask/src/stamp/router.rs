@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Between tries, so that processes that refuse are not flooded: as with any client, each pause is twice as
 /// long as the one before, up to the longest.
-const PAUSE_MIN: Duration = Duration::from_millis(20);
+pub(super) const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// How soon it serves again is known to this.
 const PAUSE_MAX: Duration = Duration::from_millis(160);
 
@@ -155,7 +155,7 @@ impl Router {
 }
 
 /// Waits before another try, and makes the next pause longer.
-fn wait(pause: &mut Duration) {
+pub(super) fn wait(pause: &mut Duration) {
     std::thread::sleep(*pause);
     *pause = (*pause * 2).min(PAUSE_MAX);
 }

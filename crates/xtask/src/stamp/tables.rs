@@ -4,7 +4,7 @@
 //! A reader notes before each read what was acknowledged (or seen) by then, and finds at least that.
 
 use super::ledger::{Entry, Findings, Next, Problem};
-use super::router::{Request, Router, Sent};
+use super::router::{PAUSE_MIN, Request, Router, Sent, wait};
 use super::timeline::Timeline;
 use crate::Outcome;
 use crate::client::content::content;
@@ -273,7 +273,7 @@ pub(super) fn scan(
 
 /// Reads rows of all writers until it shall stop, and answers how many reads were checked.
 pub(super) fn check_reads(router: &mut Router, writers: &[Arc<Keys>], seed: u64, shared: &Shared<'_>) -> u64 {
-    let (mut random, mut checked) = (seed, 0);
+    let (mut random, mut checked, mut pause) = (seed, 0, PAUSE_MIN);
     while !shared.stop.load(Ordering::SeqCst) {
         let keys = &writers[(splitmix64(&mut random) % writers.len() as u64) as usize];
         let index = (splitmix64(&mut random) % HOT_ROWS.min(keys.floors.len() as u64)) as usize;
@@ -284,11 +284,11 @@ pub(super) fn check_reads(router: &mut Router, writers: &[Arc<Keys>], seed: u64,
         let answer = match router.send_once(request) {
             Sent::Answer(answer) => answer,
             Sent::NotDone(_) | Sent::Unknown(_) => {
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                wait(&mut pause);
                 continue;
             }
         };
-        checked += 1;
+        (checked, pause) = (checked + 1, PAUSE_MIN);
         match read_row(&answer) {
             Some((found, _)) if found < floor => {
                 shared.findings.add(Problem::Stale, || format!("{target} is {found} after {floor}"));

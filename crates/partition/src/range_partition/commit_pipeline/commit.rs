@@ -102,6 +102,12 @@ async fn commit_groups(pipeline: Arc<CommitPipeline>, mut group: Pending, done: 
 /// costs a few syncs, and ranges that share the memory budget with many have small tables.
 const LOG_EXTENT_SIZE_BYTES_MIN: u64 = 4 << 20;
 
+/// The same for groups, where a load reads them one by one from far away.
+const LOG_EXTENT_GROUPS_MIN: u64 = 128;
+
+/// Groups after which a range has looked whether its table has too many.
+const GROUPS_PER_LOOK: u64 = 64;
+
 /// With room for so many memory tables more, space is not running out. A table takes its size twice, in the
 /// log and in its checkpoint, and up to three wait for their flushes when the disk is full: theirs begin
 /// after that.
@@ -175,7 +181,7 @@ impl CommitPipeline {
         }
         metrics.commit.record_duration(clock.monotonic().saturating_sub(began_at));
         metrics.committed_bytes.add(bytes.len() as u64);
-        self.core.log.positions.lock().note(location, self.core.visible());
+        self.note_group(location);
         let show = || {
             if let Some(last) = group.last_version {
                 self.core.log.visible.store(last.0, Ordering::Release);
@@ -186,6 +192,19 @@ impl CommitPipeline {
             None => show(),
         }
         Ok(())
+    }
+
+    /// A group has its place; if a table has so many that a load would have to read for long, it is flushed.
+    fn note_group(&self, location: Location) {
+        let groups = {
+            let mut positions = self.core.log.positions.lock();
+            positions.note(location, self.core.visible());
+            positions.table_groups()
+        };
+        let memory = &self.core.shared.memory;
+        if memory.bounds_log_groups() && groups.is_multiple_of(GROUPS_PER_LOOK) {
+            self.core.shared.maintenance.wake_flush();
+        }
     }
 
     /// Each memory table gets extents of the log for itself: once it is flushed they are deleted, most of the
@@ -199,7 +218,11 @@ impl CommitPipeline {
         let Some((extent, size_bytes @ 1..)) = last else { return };
         let far_from_full =
             ROOMY_TABLE_COUNT.saturating_mul(self.core.shared.settings.memory_table_size_bytes);
+        // Whoever takes a range far away walks over all parts of an open extent.
+        let is_short = !self.core.shared.memory.bounds_log_groups()
+            || self.core.log.positions.lock().extent_groups() < LOG_EXTENT_GROUPS_MIN;
         if size_bytes < LOG_EXTENT_SIZE_BYTES_MIN
+            && is_short
             && !streams.is_scarce()
             && streams.has_room_for(far_from_full).await
         {

@@ -261,7 +261,7 @@ impl CommitPipeline {
             }
             if tree.active.size_bytes() >= self.core.shared.settings.memory_table_size_bytes {
                 self.core.tree.store(Arc::new(tree.with_active_frozen(version)));
-                self.core.log.begins_table.store(true, Ordering::Release);
+                self.core.log.begin_table();
                 self.core.shared.maintenance.wake_flush();
             } else if self.core.shared.memory.wants_flush() {
                 self.core.shared.maintenance.wake_flush();

@@ -104,7 +104,7 @@ impl Flusher {
                 self.core.tree.store(Arc::new(tree.with_active_frozen(flushed)));
             }
             if matches!(step, Step::Freeze | Step::BeginExtent) {
-                self.core.log.begins_table.store(true, Ordering::Release);
+                self.core.log.begin_table();
                 // A group without operations: its place is where the log can begin.
                 serial.pending.begin_group();
             }

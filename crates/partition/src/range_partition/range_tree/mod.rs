@@ -76,6 +76,14 @@ pub(super) struct LogState {
     pub(super) wake: Notify,
 }
 
+impl LogState {
+    /// The next group begins a memory table.
+    pub(super) fn begin_table(&self) {
+        self.positions.lock().begin_table();
+        self.begins_table.store(true, Ordering::Release);
+    }
+}
+
 /// What keeps flushes, compactions and hand-overs apart.
 pub(super) struct Gate {
     /// Held during a flush, and by a hand-over that copies what is in memory.
@@ -213,7 +221,7 @@ impl RangeTree {
         let freezes = tree.active.size_bytes() > 0 && shall_be_frozen(&tree);
         if freezes {
             self.tree.store(Arc::new(tree.with_active_frozen(serial.last_version)));
-            self.log.begins_table.store(true, Ordering::Release);
+            self.log.begin_table();
         }
         freezes
     }
@@ -234,6 +242,7 @@ impl RangeTree {
         }
         RangeMemory {
             active_bytes: tree.active.size_bytes(),
+            active_groups: if closed { 0 } else { self.log.positions.lock().table_groups() },
             may_freeze: !closed && tree.frozen.len() < FROZEN_TABLE_COUNT_MAX,
         }
     }
