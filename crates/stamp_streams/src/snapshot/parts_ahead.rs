@@ -68,7 +68,7 @@ impl PartsAhead {
             self.fill();
             let Some((at, size_bytes)) = self.under_way.front().copied().filter(|(at, _)| *at <= offset)
             else {
-                return read_object(self.surroundings.clone(), self.extent, offset).await;
+                return read_object(self.surroundings.clone(), self.extent, offset, None).await;
             };
             self.under_way.pop_front();
             self.size_bytes -= size_bytes;
@@ -89,17 +89,27 @@ impl PartsAhead {
             self.hints.pop_front();
             self.under_way.push_back((offset, size_bytes));
             self.size_bytes += size_bytes;
-            let read = read_object(self.surroundings.clone(), self.extent, offset);
+            let read = read_object(self.surroundings.clone(), self.extent, offset, Some(size_bytes));
             self.reads.push_back(Box::pin(read));
         }
     }
 }
 
-/// Reads a whole object, for a bounded number of tries.
-async fn read_object(surroundings: Surroundings, extent: ExtentName, offset: u64) -> ObjectRead {
+/// Reads a whole object, for a bounded number of tries: with one request, if its body has the size that is
+/// hinted.
+async fn read_object(
+    surroundings: Surroundings,
+    extent: ExtentName,
+    offset: u64,
+    hint: Option<u64>,
+) -> ObjectRead {
     let mut back_off = surroundings.back_off();
     for _ in 0..TRIES_MAX {
-        match surroundings.read_part_unchecked(extent, offset).await {
+        let read = match hint.filter(|size_bytes| *size_bytes > 0) {
+            Some(size_bytes) => surroundings.read_part_sized(extent, offset, size_bytes).await,
+            None => surroundings.read_part_unchecked(extent, offset).await,
+        };
+        match read {
             Ok((header, body)) => return ObjectRead::There(header, body),
             Err(Found::NotThere) => return ObjectRead::NotThere,
             Err(Found::Damaged(error)) => return ObjectRead::Damaged(error),
