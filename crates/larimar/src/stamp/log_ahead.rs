@@ -23,10 +23,6 @@ const AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// What may be read ahead, of the process's memory budget. The memory tables need as much again.
 const PART_OF_MEMORY_BUDGET: u64 = 4;
 
-/// Whether logs are read ahead. Off: one of a thousand seeded histories that do so reads a range as it was
-/// before an acknowledged write, for a reason that is not known yet.
-const READS_AHEAD: bool = false;
-
 /// Whether an owner that has been silent for so long may have gone: a beat is overdue by a third of the time
 /// between two.
 fn is_suspect(silent_for: Duration, ttl: Duration) -> bool {
@@ -62,7 +58,7 @@ impl LogAhead {
     /// The range's owner has been silent for so long.
     pub(super) fn note_silence(&self, range: RangeId, owner: Incarnation, silent_for: Duration) {
         let surroundings = &self.surroundings;
-        if !READS_AHEAD || !is_suspect(silent_for, surroundings.settings.ttl) {
+        if !is_suspect(silent_for, surroundings.settings.ttl) {
             return self.end();
         }
         let now = surroundings.clock.monotonic();
@@ -81,7 +77,7 @@ impl LogAhead {
     /// A take begins: what it reads to seal the logs, its load need not read again. Whether nothing was kept
     /// before.
     pub(super) fn keep(&self) -> bool {
-        let begins = READS_AHEAD && !self.surroundings.ahead.is_on();
+        let begins = !self.surroundings.ahead.is_on();
         if begins {
             self.surroundings.ahead.begin(self.size_bytes_max, is_loaded);
         }

@@ -15,7 +15,7 @@ use stamp::{
     Compare, Incarnation, Key, Lease, Mark, RangeId, Revision, StampLife, Transaction, TransactionAnswer,
     UniqueName, Value,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -28,6 +28,8 @@ pub struct Life {
     pub(crate) store_lease: StoreLease,
     /// Ranges that a split by this process makes, while its outcome is not known.
     pub(crate) heirs_under_way: Mutex<BTreeSet<RangeId>>,
+    /// How many handles of each range have not stopped: it is not taken while there is one.
+    pub(crate) handles: Mutex<BTreeMap<RangeId, usize>>,
     pub(crate) loops: Arc<Loops>,
     incarnation: Incarnation,
     life: StampLife,
@@ -56,6 +58,7 @@ impl Life {
             metadata: Metadata::new(surroundings.clone(), life),
             store_lease,
             heirs_under_way: Mutex::default(),
+            handles: Mutex::default(),
             loops: Arc::default(),
             incarnation,
             life,

@@ -82,6 +82,7 @@ pub struct OwnedRange {
 impl OwnedRange {
     pub(crate) fn new(life: &Arc<Life>, held: HeldRange, reopened: Option<ExtentName>) -> Self {
         let size = encode_document(held.document(), life.life().stamp).len() as u64;
+        *life.handles.lock().entry(held.document().range).or_default() += 1;
         OwnedRange {
             life: life.clone(),
             range: held.document().range,
@@ -182,11 +183,23 @@ impl OwnedRange {
                 admission.stop = Some(why);
                 // Whoever reads the range again has loops of its own.
                 self.life.loops.forget(self.range);
+                self.end_handle();
             }
         }
         self.stopped.notify_waiters();
         for log in self.logs.lock().values() {
             log.changed.notify_waiters();
+        }
+    }
+
+    /// Once for each handle: when it stops, or is dropped before.
+    fn end_handle(&self) {
+        let mut handles = self.life.handles.lock();
+        if let Some(count) = handles.get_mut(&self.range) {
+            *count -= 1;
+            if *count == 0 {
+                handles.remove(&self.range);
+            }
         }
     }
 
@@ -288,6 +301,14 @@ impl OwnedRange {
     /// Reads an extent of the document; none while its length is not recorded.
     pub fn reader(&self, entry: &ExtentEntry) -> Option<ExtentReader<'_>> {
         entry.length.map(|length| ExtentReader::new(&self.life.surroundings, entry.name, length))
+    }
+}
+
+impl Drop for OwnedRange {
+    fn drop(&mut self) {
+        if self.admission.get_mut().stop.is_none() {
+            self.end_handle();
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Which ranges there are, who has them, and taking one.
 //!
 //! What always holds: a range is taken by the transaction of `stamp::choose_take` only, then opened
-//! (`open.rs`); no heir of a split of this process is taken while the split's outcome is unknown.
+//! (`open.rs`); no heir of a split of this process is taken while the split's outcome is unknown; no range is
+//! taken while this process has a handle of it that has not stopped, which would answer beside the new one.
 
 use crate::error::StampError;
 use crate::membership::beats_seen::BeatsSeen;
@@ -110,16 +111,17 @@ impl RangeWatch {
     /// [`StampError::Stored`] if the range is damaged; then it is not served by anybody.
     pub async fn take(&self, range: RangeId) -> Result<Taken, StampError> {
         let planted = &self.life.surroundings.settings.planted;
-        let is_heir = self.life.heirs_under_way.lock().contains(&range);
-        if is_heir && !planted.has(Breach::TakeHeirsEarly) {
-            return Ok(Taken::NotNow);
-        }
         let observed = match self.observe(range).await? {
             Observation::Of(observed) => observed,
             Observation::Lives => return Ok(Taken::Owned),
             Observation::Changed => return Ok(Taken::NotNow),
         };
         let life = &self.life;
+        // After the look, which saw a range that this process has got meanwhile, by a split perhaps.
+        let is_heir = life.heirs_under_way.lock().contains(&range);
+        if is_heir && !planted.has(Breach::TakeHeirsEarly) || life.handles.lock().contains_key(&range) {
+            return Ok(Taken::NotNow);
+        }
         let ttl = life.surroundings.settings.ttl;
         let choice = choose_take(life.life(), life.incarnation(), &observed, ttl, life.next_mark());
         let mut take = match choice {

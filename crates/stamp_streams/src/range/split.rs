@@ -44,10 +44,13 @@ impl OwnedRange {
         let heirs: Vec<RangeId> = split.heirs.iter().map(|heir| heir.range).collect();
         self.life.heirs_under_way.lock().extend(heirs.iter().copied());
         let outcome = self.send(&split, held.revision()).await;
+        let served = outcome.map(|revision| {
+            self.stop(RangeStop::Split);
+            self.heirs(split, revision)
+        });
+        // From here on this process has handles of them, or there are none.
         self.life.heirs_under_way.lock().retain(|heir| !heirs.contains(heir));
-        let revision = outcome?;
-        self.stop(RangeStop::Split);
-        Ok(self.heirs(split, revision))
+        served
     }
 
     fn heir_names(&self, parent: &RangeDocument) -> HeirNames {

@@ -45,9 +45,10 @@ fn create(life: &Life, purpose: String) -> Change {
 #[test]
 fn a_range_that_was_given_up_is_free_at_once_and_serves_nothing() {
     run(async {
-        let (_world, operator, _life, range) = holder().await;
+        let (_world, operator, life, range) = holder().await;
         let other = Life::join(&operator).await.expect("joined");
         assert!(take(&other).await.is_none(), "its owner lives");
+        assert!(take(&life).await.is_none(), "it has it, and would answer twice");
         range.give_up().await.expect("given up");
         assert!(!range.admits_reads() && !range.admits_writes());
         let taken = take(&other).await.expect("it is free");
