@@ -1,9 +1,11 @@
-//! A process that stands by reads the log of a stamp whose owner is silent, before it may take the stamp.
+//! A process that stands by reads the log of a stamp whose owner is silent, or says that it is cut off from
+//! the object store, before it may take the stamp.
 //!
-//! An owner that has gone is waited for until its lease has ended. Nobody needs the store meanwhile, and what
-//! a take-over reads of it is known already, but for what was written last. What always holds: an owner that
-//! beats again is left alone; the log is read ahead at most once in [`AGAIN_AFTER`] for one owner; no more
-//! memory is used than a part of the process's budget, and none once the stamp is loaded.
+//! An owner that has gone is waited for until its lease has ended, and one that is cut off until it gives
+//! the stamp up. Nobody needs the store meanwhile, and what a take-over reads of it is known already, but for
+//! what was written last. What always holds: an owner that comes back is left alone; the log is read ahead at
+//! most once in [`AGAIN_AFTER`] for one owner; no more memory is used than a part of the process's budget,
+//! and none once the stamp is loaded.
 
 use crate::stamp::stores::Stores;
 use futures_util::future::{Either, select};
@@ -55,10 +57,16 @@ impl LogAhead {
         }
     }
 
-    /// The range's owner has been silent for so long.
-    pub(super) fn note_silence(&self, range: RangeId, owner: Incarnation, silent_for: Duration) {
+    /// The range's owner has been silent for so long, and says whether it is cut off from the object store.
+    pub(super) fn note_owner(
+        &self,
+        range: RangeId,
+        owner: Incarnation,
+        silent_for: Duration,
+        is_cut_off: bool,
+    ) {
         let surroundings = &self.surroundings;
-        if !is_suspect(silent_for, surroundings.settings.ttl) {
+        if !is_cut_off && !is_suspect(silent_for, surroundings.settings.ttl) {
             return self.end();
         }
         let now = surroundings.clock.monotonic();
@@ -67,7 +75,8 @@ impl LogAhead {
         if last.as_ref().is_some_and(is_read) {
             return;
         }
-        tracing::info!(%owner, "the stamp's owner is silent: its log is read ahead");
+        let why = if is_cut_off { "is cut off from the object store" } else { "is silent" };
+        tracing::info!(%owner, "the stamp's owner {why}: its log is read ahead");
         let (reading, ends) = oneshot::channel();
         *last = Some(Last { owner, began_at: now, reading: Some(reading) });
         surroundings.ahead.begin(self.size_bytes_max, is_loaded);

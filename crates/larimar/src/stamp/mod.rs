@@ -8,7 +8,7 @@
 //! | `founding.rs` | the first start of a stamp |
 //! | `served_settings.rs` | whether accounts and lease are those that the stamp is served with |
 //! | `former_revisions.rs` | which revisions of etcd are some minutes old |
-//! | `log_ahead.rs` | the log of a stamp whose owner is silent, read before it may be taken |
+//! | `log_ahead.rs` | the log of a stamp whose owner is silent or cut off, read before it may be taken |
 //! | `load_progress.rs` | how far the loading of a stamp that was taken is |
 //! | `serving.rs` | the layers over a range that was taken, until it stops or the process does |
 //! | `upkeep.rs` | backups of the documents, sweeps of the object store |

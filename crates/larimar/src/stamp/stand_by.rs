@@ -8,7 +8,7 @@ use crate::stamp::served_settings::{ServedSettings, Silence, may_take};
 use crate::stamp::stores::{StampFailure, Stores};
 use futures_util::future::{Either, select};
 use parking_lot::Mutex;
-use stamp::{OwnEntry, OwnerEpoch};
+use stamp::{Incarnation, OwnEntry, OwnerEpoch, RangeId};
 use stamp_streams::{Life, OwnedRange, RangeWatch, StampError, Surroundings, Taken, is_founded};
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 /// Lease times that a process may take to take and seal a stamp.
 pub(super) const TAKES_OF_LEASE: u32 = 2;
-/// How long others leave a silent owner's range to the process that comes first.
+/// How long others leave the range of an owner that is silent or cut off to the process that comes first.
 const FIRST_TAKES_WITHIN: Duration = Duration::from_secs(1);
 /// After what failed it is tried again then.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -55,10 +55,14 @@ pub(super) struct Held {
     pub(super) range: Arc<OwnedRange>,
 }
 
-/// Whether a process leaves a range whose owner has been silent for so long to the one that comes first,
-/// which has read the log ahead: two that read it would share what the store gives.
-fn gives_way(is_first: bool, silent_for: Duration, ttl: Duration) -> bool {
-    !is_first && (ttl..ttl + FIRST_TAKES_WITHIN).contains(&silent_for)
+/// Whether a process leaves a range whose log may have been read ahead to the one that comes first, which has
+/// read it: two that read it would share what the store gives.
+fn gives_way(is_first: bool, silence: Silence, ttl: Duration) -> bool {
+    let first_takes = match silence {
+        Silence::OfOwner(silent_for) => (ttl..ttl + FIRST_TAKES_WITHIN).contains(&silent_for),
+        Silence::SinceRelease(seen_for) => seen_for < FIRST_TAKES_WITHIN,
+    };
+    !is_first && first_takes
 }
 
 /// What came of a try to take the stamp.
@@ -75,6 +79,8 @@ pub(super) struct StandBy<'a> {
     pub(super) life: Mutex<Option<Arc<Life>>>,
     /// When it saw first that nobody has the stamp since this epoch, by the monotonic clock.
     pub(super) released_at: Mutex<Option<(OwnerEpoch, Duration)>>,
+    /// The newest owner, if it was cut off from the object store when it was seen last.
+    pub(super) cut_off: Mutex<Option<Incarnation>>,
     pub(super) stores: &'a Stores,
     pub(super) settings: &'a ServedSettings,
     pub(super) revisions: &'a FormerRevisions,
@@ -132,18 +138,13 @@ impl StandBy<'_> {
         let tried = async {
             let ranges = watch.look().await?;
             let Some((range, own)) = ranges.into_iter().next() else { return Ok(Tried::NotNow) };
-            if !self.may_take(watch, own).await? {
+            let silence = self.silence(watch, own);
+            if !self.may_take(silence).await? {
                 return Ok(Tried::NotNow);
             }
-            if let Some(owner) = own.owner {
-                let (is_first, silent_for) = (watch.is_first_in_line(owner), watch.silent_for(owner));
-                match is_first {
-                    true => self.log_ahead.note_silence(range, owner, silent_for),
-                    false => self.log_ahead.end(),
-                }
-                if gives_way(is_first, silent_for, self.surroundings().settings.ttl) {
-                    return Ok(Tried::NotNow);
-                }
+            let is_first = self.read_ahead_if_first(watch, range, own);
+            if gives_way(is_first, silence, self.surroundings().settings.ttl) {
+                return Ok(Tried::NotNow);
             }
             was_sent = true;
             let keeps = self.log_ahead.keep();
@@ -181,12 +182,29 @@ impl StandBy<'_> {
         }
     }
 
-    async fn may_take(&self, watch: &RangeWatch, own: OwnEntry) -> Result<bool, StampError> {
+    /// Whether this process comes first of those that may take the range. If so, and if its owner is silent
+    /// or cut off, the log is read ahead.
+    fn read_ahead_if_first(&self, watch: &RangeWatch, range: RangeId, own: OwnEntry) -> bool {
+        let mut cut_off = self.cut_off.lock();
+        let Some(owner) = own.owner else {
+            // An owner that gave the range up for another reason was not read ahead of.
+            return cut_off.is_none_or(|former| watch.is_first_in_line(former));
+        };
+        let is_first = watch.is_first_in_line(owner);
+        *cut_off = watch.is_cut_off(owner).then_some(owner);
+        match is_first {
+            true => self.log_ahead.note_owner(range, owner, watch.silent_for(owner), cut_off.is_some()),
+            false => self.log_ahead.end(),
+        }
+        is_first
+    }
+
+    async fn may_take(&self, silence: Silence) -> Result<bool, StampError> {
         let served = self.settings.served(self.surroundings()).await;
         let served = served.map_err(|error| StampError::Store { what: "settings".to_owned(), error })?;
         let unlike = self.settings.unlike(&served);
         let ttl = self.surroundings().settings.ttl;
-        let may = may_take(unlike, self.silence(watch, own), ttl);
+        let may = may_take(unlike, silence, ttl);
         if let Some(unlike) = unlike.filter(|_| !may) {
             self.waiting.note(unlike.reason());
         }
@@ -258,14 +276,19 @@ mod tests {
     #[test]
     fn others_leave_the_range_to_the_first_for_a_second() {
         let ttl = Duration::from_secs(10);
-        for (is_first, silent_ms, expected) in [
-            (false, 9999, false),
-            (false, 10_000, true),
-            (false, 10_999, true),
-            (false, 11_000, false),
-            (true, 10_500, false),
+        let silent = |ms| Silence::OfOwner(Duration::from_millis(ms));
+        let released = |ms| Silence::SinceRelease(Duration::from_millis(ms));
+        for (is_first, silence, expected) in [
+            (false, silent(9999), false),
+            (false, silent(10_000), true),
+            (false, silent(10_999), true),
+            (false, silent(11_000), false),
+            (true, silent(10_500), false),
+            (false, released(0), true),
+            (false, released(1000), false),
+            (true, released(0), false),
         ] {
-            assert_eq!(gives_way(is_first, Duration::from_millis(silent_ms), ttl), expected, "{silent_ms}");
+            assert_eq!(gives_way(is_first, silence, ttl), expected, "{is_first} {silence:?}");
         }
     }
 }

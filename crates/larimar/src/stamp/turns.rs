@@ -51,6 +51,7 @@ pub(crate) async fn run(
     let stand_by = StandBy {
         life: Default::default(),
         released_at: Default::default(),
+        cut_off: Default::default(),
         stores: &stores,
         settings: &settings,
         revisions: &revisions,

@@ -35,6 +35,8 @@ pub enum Key {
     Process(Incarnation),
     /// The newest beat of a process.
     Beat(Incarnation),
+    /// The word of a process that the object store does not answer it.
+    CutOff(Incarnation),
     /// An extent that was dropped.
     Dropped(ExtentName),
     /// Whether extents may be deleted.
@@ -48,6 +50,7 @@ impl fmt::Display for Key {
             Key::Document(range) => write!(f, "document/{range}"),
             Key::Process(incarnation) => write!(f, "process/{incarnation}"),
             Key::Beat(incarnation) => write!(f, "beat/{incarnation}"),
+            Key::CutOff(incarnation) => write!(f, "cut-off/{incarnation}"),
             Key::Dropped(extent) => write!(f, "gc/{extent}"),
             Key::Collection => f.write_str("collection"),
         }
@@ -66,7 +69,7 @@ pub enum Value {
         /// Bytes of the extent.
         length: u64,
     },
-    /// Of [`Key::Process`] and [`Key::Beat`]: that the key is there is all.
+    /// Of [`Key::Process`], [`Key::Beat`] and [`Key::CutOff`]: that the key is there is all.
     Present,
     /// Of [`Key::Collection`].
     Collection {
@@ -150,6 +153,7 @@ mod tests {
         for (key, text) in [
             (Key::Own(RangeId::new(by, 1)), "own/0000000000000000000000000000000a-0000000000000001"),
             (Key::Beat(by), "beat/0000000000000000000000000000000a"),
+            (Key::CutOff(by), "cut-off/0000000000000000000000000000000a"),
             (Key::Dropped(ExtentName::new(by, 2)), "gc/0000000000000000000000000000000a-0000000000000002"),
             (Key::Collection, "collection"),
         ] {

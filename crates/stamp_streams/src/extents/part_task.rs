@@ -7,6 +7,7 @@ use crate::error::AppendError;
 use crate::extents::log_core::LogState;
 use crate::extents::log_handle::Log;
 use crate::extents::parts::content;
+use crate::membership::cut_off::{PartWaiting, note_answer};
 use crate::range::range_stop::RangeStop;
 use crate::settings::Breach;
 use bytes::Bytes;
@@ -19,6 +20,7 @@ pub(crate) async fn send(log: Log, header: PartHeader, body: Bytes) {
     let surroundings = log.range.life.surroundings.clone();
     let content = content(&header, &body);
     let started = surroundings.clock.monotonic();
+    let _waiting = PartWaiting::begin(&log.range.life);
     let mut back_off = surroundings.back_off();
     loop {
         let tried_for = surroundings.clock.monotonic().saturating_sub(started);
@@ -26,6 +28,9 @@ pub(crate) async fn send(log: Log, header: PartHeader, body: Bytes) {
             return;
         }
         let answer = surroundings.put_part(&header, &content).await;
+        if answer != PutAnswer::Unknown {
+            note_answer(&log.range.life);
+        }
         let mut choice = answered(&log, &header, answer, None);
         while choice == Some(AfterAppend::ReadHeader) {
             let tried_for = surroundings.clock.monotonic().saturating_sub(started);
@@ -33,6 +38,9 @@ pub(crate) async fn send(log: Log, header: PartHeader, body: Bytes) {
                 return;
             }
             let found = surroundings.read_header(header.place.extent, header.offset).await;
+            if found != Found::Unknown {
+                note_answer(&log.range.life);
+            }
             choice = answered(&log, &header, answer, Some(&found));
             if choice == Some(AfterAppend::ReadHeader) {
                 back_off.wait().await;

@@ -5,6 +5,7 @@
 //! then the lease ends, and another process serves.
 
 use crate::error::StampError;
+use crate::membership::cut_off::tell_others;
 use crate::membership::life::Life;
 use crate::settings::Breach;
 use crate::stores::store_error::StoreError;
@@ -37,6 +38,7 @@ async fn start(life: &Arc<Life>) -> Result<(), StampError> {
     let spawner = life.surroundings.spawner.clone();
     spawner.spawn("beats", Box::pin(keep_beating(life.clone())));
     spawner.spawn("lease", Box::pin(look_at_lease(life.clone())));
+    spawner.spawn("cut-off", Box::pin(tell_others(life.clone())));
     Ok(())
 }
 

@@ -6,6 +6,7 @@
 use crate::backup::store_mark::check_store;
 use crate::error::StampError;
 use crate::membership::loops::Loops;
+use crate::membership::parts_answered::PartsAnswered;
 use crate::metadata::metadata_store::{Metadata, read_life};
 use crate::stores::key_values::StoreLease;
 use crate::stores::store_error::StoreError;
@@ -21,16 +22,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
+/// Ranges that this life does not take.
+#[derive(Default)]
+pub(crate) struct NotTaken {
+    /// Those that a split by this process makes, while its outcome is not known.
+    pub(crate) heirs_under_way: Mutex<BTreeSet<RangeId>>,
+    /// How many handles of each range have not stopped: it is not taken while there is one.
+    pub(crate) handles: Mutex<BTreeMap<RangeId, usize>>,
+}
+
 /// One life of a process.
 pub struct Life {
     pub(crate) surroundings: Surroundings,
     pub(crate) metadata: Metadata,
     pub(crate) store_lease: StoreLease,
-    /// Ranges that a split by this process makes, while its outcome is not known.
-    pub(crate) heirs_under_way: Mutex<BTreeSet<RangeId>>,
-    /// How many handles of each range have not stopped: it is not taken while there is one.
-    pub(crate) handles: Mutex<BTreeMap<RangeId, usize>>,
+    pub(crate) not_taken: NotTaken,
     pub(crate) loops: Arc<Loops>,
+    pub(crate) parts_answered: Mutex<PartsAnswered>,
     incarnation: Incarnation,
     life: StampLife,
     restores: u64,
@@ -57,9 +65,9 @@ impl Life {
             surroundings: surroundings.clone(),
             metadata: Metadata::new(surroundings.clone(), life),
             store_lease,
-            heirs_under_way: Mutex::default(),
-            handles: Mutex::default(),
+            not_taken: NotTaken::default(),
             loops: Arc::default(),
+            parts_answered: Mutex::default(),
             incarnation,
             life,
             restores: entry.restores,

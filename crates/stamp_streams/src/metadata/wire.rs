@@ -51,6 +51,7 @@ pub(crate) enum KeyKind {
     Document,
     Process,
     Beat,
+    CutOff,
     Dropped,
 }
 
@@ -76,6 +77,7 @@ pub(crate) fn kind_prefix(generation: Generation, kind: KeyKind) -> String {
         KeyKind::Document => "document",
         KeyKind::Process => "process",
         KeyKind::Beat => "beat",
+        KeyKind::CutOff => "cut-off",
         KeyKind::Dropped => "gc",
     };
     format!("{generation}/{folder}/")
@@ -95,6 +97,7 @@ pub fn parse_key(text: &str) -> Option<Key> {
         "gc" => UniqueName::parse(name).map(|name| Key::Dropped(ExtentName(name))),
         "process" => parse_wide(name).map(|name| Key::Process(Incarnation(name))),
         "beat" => parse_wide(name).map(|name| Key::Beat(Incarnation(name))),
+        "cut-off" => parse_wide(name).map(|name| Key::CutOff(Incarnation(name))),
         _ => None,
     }
 }
@@ -198,7 +201,7 @@ fn decode_fields(key: Key, fields: &[u8]) -> Result<Value, DecodeError> {
         }
         Key::Dropped(_) => Value::Dropped { length: decoder.u64("length")? },
         Key::Collection => Value::Collection { is_on: is_set(&mut decoder, "collection")? },
-        Key::Process(_) | Key::Beat(_) => Value::Present,
+        Key::Process(_) | Key::Beat(_) | Key::CutOff(_) => Value::Present,
         Key::Document(_) => return Err(DecodeError("document")),
     };
     decoder.finish("end of the value")?;
@@ -233,6 +236,7 @@ mod tests {
             (Key::Dropped(ExtentName::new(by, 2)), Value::Dropped { length: 77 }),
             (Key::Process(by), Value::Present),
             (Key::Beat(by), Value::Present),
+            (Key::CutOff(by), Value::Present),
             (Key::Collection, Value::Collection { is_on: true }),
         ]
     }

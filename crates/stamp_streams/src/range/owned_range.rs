@@ -82,7 +82,7 @@ pub struct OwnedRange {
 impl OwnedRange {
     pub(crate) fn new(life: &Arc<Life>, held: HeldRange, reopened: Option<ExtentName>) -> Self {
         let size = encode_document(held.document(), life.life().stamp).len() as u64;
-        *life.handles.lock().entry(held.document().range).or_default() += 1;
+        *life.not_taken.handles.lock().entry(held.document().range).or_default() += 1;
         OwnedRange {
             life: life.clone(),
             range: held.document().range,
@@ -194,7 +194,7 @@ impl OwnedRange {
 
     /// Once for each handle: when it stops, or is dropped before.
     fn end_handle(&self) {
-        let mut handles = self.life.handles.lock();
+        let mut handles = self.life.not_taken.handles.lock();
         if let Some(count) = handles.get_mut(&self.range) {
             *count -= 1;
             if *count == 0 {

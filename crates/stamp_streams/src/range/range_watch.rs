@@ -16,7 +16,7 @@ use stamp::{
     AfterTransaction, HeldRange, Incarnation, Key, Observed, ObservedOwner, OwnEntry, RangeId, Revision,
     Take, TakeChoice, TransactionAnswer, Value, choose_after_transaction, choose_take,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,12 +45,14 @@ enum Observation {
 pub struct RangeWatch {
     life: Arc<Life>,
     seen: Mutex<BeatsSeen>,
+    /// Who says that the object store does not answer it.
+    cut_off: Mutex<BTreeSet<Incarnation>>,
 }
 
 impl RangeWatch {
     /// Watches for this life.
     pub fn new(life: &Arc<Life>) -> Self {
-        RangeWatch { life: life.clone(), seen: Mutex::default() }
+        RangeWatch { life: life.clone(), seen: Mutex::default(), cut_off: Mutex::default() }
     }
 
     /// All ranges and who has them. To be called more often than once in a lease time: the silence of an
@@ -60,9 +62,9 @@ impl RangeWatch {
     ///
     /// If the metadata store can't be read, or what it has is damaged.
     pub async fn look(&self) -> Result<BTreeMap<RangeId, OwnEntry>, StampError> {
-        let values = self.life.metadata.list(&[KeyKind::Own, KeyKind::Beat], &[]).await?;
+        let values = self.life.metadata.list(&[KeyKind::Own, KeyKind::Beat, KeyKind::CutOff], &[]).await?;
         let answered_at = self.life.surroundings.clock.monotonic();
-        let (mut ranges, mut beats) = (BTreeMap::new(), BTreeMap::new());
+        let (mut ranges, mut beats, mut cut_off) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
         let owners = values.values.values().filter_map(|(value, _)| match value {
             Value::Own(own) => own.owner,
             _ => None,
@@ -77,10 +79,14 @@ impl RangeWatch {
                 (Key::Beat(incarnation), _) => {
                     beats.insert(*incarnation, *changed_at);
                 }
+                (Key::CutOff(incarnation), _) => {
+                    cut_off.insert(*incarnation);
+                }
                 _ => {}
             }
         }
         self.seen.lock().saw(&beats, answered_at);
+        *self.cut_off.lock() = cut_off;
         Ok(ranges)
     }
 
@@ -94,6 +100,12 @@ impl RangeWatch {
     pub fn silent_for(&self, owner: Incarnation) -> Duration {
         let now = self.life.surroundings.clock.monotonic();
         self.seen.lock().silent_for(owner, now)
+    }
+
+    /// Whether the owner of a range has said that the object store does not answer it, by what [`Self::look`]
+    /// has seen: it gives the range up soon, if that lasts.
+    pub fn is_cut_off(&self, owner: Incarnation) -> bool {
+        self.cut_off.lock().contains(&owner)
     }
 
     /// Whether this process comes first of those that live and may take a range of this owner. Nothing but
@@ -118,8 +130,10 @@ impl RangeWatch {
         };
         let life = &self.life;
         // After the look, which saw a range that this process has got meanwhile, by a split perhaps.
-        let is_heir = life.heirs_under_way.lock().contains(&range);
-        if is_heir && !planted.has(Breach::TakeHeirsEarly) || life.handles.lock().contains_key(&range) {
+        let is_heir = life.not_taken.heirs_under_way.lock().contains(&range);
+        if is_heir && !planted.has(Breach::TakeHeirsEarly)
+            || life.not_taken.handles.lock().contains_key(&range)
+        {
             return Ok(Taken::NotNow);
         }
         let ttl = life.surroundings.settings.ttl;

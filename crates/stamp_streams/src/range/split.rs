@@ -42,14 +42,14 @@ impl OwnedRange {
         let names = [self.heir_names(held.document()), self.heir_names(held.document())];
         let split = choose_split(&held, at, names)?;
         let heirs: Vec<RangeId> = split.heirs.iter().map(|heir| heir.range).collect();
-        self.life.heirs_under_way.lock().extend(heirs.iter().copied());
+        self.life.not_taken.heirs_under_way.lock().extend(heirs.iter().copied());
         let outcome = self.send(&split, held.revision()).await;
         let served = outcome.map(|revision| {
             self.stop(RangeStop::Split);
             self.heirs(split, revision)
         });
         // From here on this process has handles of them, or there are none.
-        self.life.heirs_under_way.lock().retain(|heir| !heirs.contains(heir));
+        self.life.not_taken.heirs_under_way.lock().retain(|heir| !heirs.contains(heir));
         served
     }
 
