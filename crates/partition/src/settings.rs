@@ -153,7 +153,7 @@ const MEMORY_TABLE_DIVISOR: u64 = 4;
 
 /// Where a load reads logs from far away, a group of a log counts as so many bytes at least: it costs a
 /// request.
-const LOG_GROUP_SIZE_BYTES: u64 = 32 << 10;
+const LOG_GROUP_SIZE_BYTES: u64 = 64 << 10;
 
 /// Bytes of blob data on their way to the disk, as a part of the memory budget. The least is room for a piece
 /// of each of several uploads.
@@ -226,7 +226,7 @@ impl PartitionSettings {
 
     /// These settings with memory tables that take at most so many bytes together, so that whoever loads the
     /// ranges after a crash reads no more than that from logs; tables are flushed early if their groups would
-    /// have that size at 32 KiB each. What is left of the budget is the cache's.
+    /// have that size at 64 KiB each. What is left of the budget is the cache's.
     pub fn with_replay_of(self, size_bytes_max: u64) -> Self {
         let memory_tables_size_bytes_max = self.memory_tables_size_bytes_max.min(size_bytes_max);
         let left_bytes = self.memory_tables_size_bytes_max - memory_tables_size_bytes_max;
@@ -308,7 +308,7 @@ mod tests {
             let bounded = settings.clone().with_replay_of(replay_mib << 20);
             assert!(bounded.memory_tables_size_bytes_max.abs_diff(tables_mib << 20) < 100, "{bounded:?}");
             assert_eq!(bounded.memory_table_size_bytes, table_mib << 20);
-            assert_eq!(bounded.log_groups_max, replay_mib << 5);
+            assert_eq!(bounded.log_groups_max, replay_mib << 4);
             assert_eq!(bounded.memory_budget_size_bytes(), settings.memory_budget_size_bytes());
             assert_eq!(bounded.check_chosen(), Ok(()));
         }

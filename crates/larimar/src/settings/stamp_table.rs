@@ -125,7 +125,7 @@ pub(super) const STAMP_REPLAY_MAX: Setting = Setting {
     default: "512MiB",
     meaning: "of a stamp: bytes of changes that may be in its logs and in no checkpoint, all ranges together, which \
               whoever takes the stamp reads. Checkpoints are begun at half of it, or at a group of writes for \
-              each 32 KiB of that half, writers wait at the whole; what it \
+              each 64 KiB of that half, writers wait at the whole; what it \
               leaves of the memory budget's part for them is the cache's",
     ..OF_STAMP
 };

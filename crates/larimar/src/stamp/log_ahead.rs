@@ -2,10 +2,10 @@
 //! the object store, before it may take the stamp.
 //!
 //! An owner that has gone is waited for until its lease has ended, and one that is cut off until it gives
-//! the stamp up. Nobody needs the store meanwhile, and what a take-over reads of it is known already, but for
-//! what was written last. What always holds: an owner that comes back is left alone; the log is read ahead at
-//! most once in [`AGAIN_AFTER`] for one owner; no more memory is used than a part of the process's budget,
-//! and none once the stamp is loaded.
+//! the stamp up. What a take-over reads of the log is known then, but for what was written last. What always
+//! holds: an owner that comes back is left alone; the log is read ahead at most once in [`AGAIN_AFTER`] for
+//! one owner and reason; no more memory is used than a part of the process's budget, and none once the stamp
+//! is loaded.
 
 use crate::stamp::stores::Stores;
 use futures_util::future::{Either, select};
@@ -31,13 +31,39 @@ fn is_suspect(silent_for: Duration, ttl: Duration) -> bool {
     silent_for * 3 * BEATS_PER_TTL >= ttl * 4
 }
 
+/// Why a log is read ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    Silent,
+    CutOff,
+}
+
+impl Reason {
+    fn of(silent_for: Duration, is_cut_off: bool, ttl: Duration) -> Option<Self> {
+        match is_cut_off {
+            true => Some(Reason::CutOff),
+            false => is_suspect(silent_for, ttl).then_some(Reason::Silent),
+        }
+    }
+}
+
 /// Whose log was read ahead last.
 struct Last {
     owner: Incarnation,
+    reason: Reason,
     /// By the monotonic clock.
     began_at: Duration,
     /// Its end ends the reading.
     reading: Option<oneshot::Sender<()>>,
+}
+
+impl Last {
+    /// Whether the log of this owner was read ahead for this reason a short time ago. One that was cut off
+    /// for a moment may die in the next.
+    fn covers(&self, owner: Incarnation, reason: Reason, now: Duration) -> bool {
+        let is_recent = now.saturating_sub(self.began_at) < AGAIN_AFTER;
+        (self.owner, self.reason) == (owner, reason) && is_recent
+    }
 }
 
 /// The log of a stamp, read ahead.
@@ -66,21 +92,31 @@ impl LogAhead {
         is_cut_off: bool,
     ) {
         let surroundings = &self.surroundings;
-        if !is_cut_off && !is_suspect(silent_for, surroundings.settings.ttl) {
+        let Some(reason) = Reason::of(silent_for, is_cut_off, surroundings.settings.ttl) else {
             return self.end();
-        }
+        };
         let now = surroundings.clock.monotonic();
         let mut last = self.last.lock();
-        let is_read = |last: &Last| last.owner == owner && now.saturating_sub(last.began_at) < AGAIN_AFTER;
-        if last.as_ref().is_some_and(is_read) {
+        // What is under way for one reason serves for another.
+        let is_reading = surroundings.ahead.is_on();
+        let covers = |last: &Last| last.owner == owner && is_reading || last.covers(owner, reason, now);
+        if last.as_ref().is_some_and(covers) {
             return;
         }
-        let why = if is_cut_off { "is cut off from the object store" } else { "is silent" };
+        let why = match reason {
+            Reason::Silent => "is silent",
+            Reason::CutOff => "is cut off from the object store",
+        };
         tracing::info!(%owner, "the stamp's owner {why}: its log is read ahead");
         let (reading, ends) = oneshot::channel();
-        *last = Some(Last { owner, began_at: now, reading: Some(reading) });
+        *last = Some(Last { owner, reason, began_at: now, reading: Some(reading) });
         surroundings.ahead.begin(self.size_bytes_max, is_loaded);
         surroundings.spawner.spawn("read-ahead", Box::pin(read(surroundings.clone(), range, ends)));
+    }
+
+    /// Whether anything was read.
+    pub(super) fn has_any(&self) -> bool {
+        !self.surroundings.ahead.is_empty()
     }
 
     /// A take begins: what it reads to seal the logs, its load need not read again. Whether nothing was kept
@@ -138,6 +174,25 @@ async fn read_range(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_is_read_ahead_once_a_minute_for_one_owner_and_reason() {
+        let (owner, second) = (Incarnation(1), Duration::from_secs);
+        let last = |reason| Last { owner, reason, began_at: second(100), reading: None };
+        for (last, owner, reason, now, expected) in [
+            (last(Reason::Silent), owner, Reason::Silent, 159, true),
+            (last(Reason::Silent), owner, Reason::Silent, 160, false),
+            (last(Reason::Silent), Incarnation(2), Reason::Silent, 101, false),
+            (last(Reason::CutOff), owner, Reason::Silent, 101, false),
+            (last(Reason::CutOff), owner, Reason::CutOff, 101, true),
+        ] {
+            assert_eq!(last.covers(owner, reason, second(now)), expected, "{owner:?} {reason:?} {now}");
+        }
+        let ttl = second(9);
+        assert_eq!(Reason::of(second(1), false, ttl), None);
+        assert_eq!(Reason::of(second(1), true, ttl), Some(Reason::CutOff));
+        assert_eq!(Reason::of(second(5), false, ttl), Some(Reason::Silent));
+    }
 
     #[test]
     fn an_owner_whose_beat_is_overdue_is_suspect() {

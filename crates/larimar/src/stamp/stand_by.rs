@@ -115,6 +115,7 @@ impl StandBy<'_> {
                     Tried::Taken(range) => match self.settings.note_served(&range).await {
                         Ok(()) => {
                             self.log_ahead.use_up();
+                            *self.cut_off.lock() = None;
                             return Ok(Held { life, range });
                         }
                         Err(error) => {
@@ -138,10 +139,7 @@ impl StandBy<'_> {
         let tried = async {
             let ranges = watch.look().await?;
             let Some((range, own)) = ranges.into_iter().next() else { return Ok(Tried::NotNow) };
-            let silence = self.silence(watch, own);
-            if !self.may_take(silence).await? {
-                return Ok(Tried::NotNow);
-            }
+            let Some(silence) = self.may_take(watch, own).await? else { return Ok(Tried::NotNow) };
             let is_first = self.read_ahead_if_first(watch, range, own);
             if gives_way(is_first, silence, self.surroundings().settings.ttl) {
                 return Ok(Tried::NotNow);
@@ -187,28 +185,35 @@ impl StandBy<'_> {
     fn read_ahead_if_first(&self, watch: &RangeWatch, range: RangeId, own: OwnEntry) -> bool {
         let mut cut_off = self.cut_off.lock();
         let Some(owner) = own.owner else {
-            // An owner that gave the range up for another reason was not read ahead of.
-            return cut_off.is_none_or(|former| watch.is_first_in_line(former));
+            // Where the owner was not cut off, nobody comes first; where it was, one that could read nothing
+            // may be cut off, too.
+            let comes_first = |former| watch.is_first_in_line(former) && self.log_ahead.has_any();
+            return cut_off.is_none_or(comes_first);
         };
         let is_first = watch.is_first_in_line(owner);
-        *cut_off = watch.is_cut_off(owner).then_some(owner);
+        let is_cut_off = watch.is_cut_off(owner);
+        *cut_off = is_cut_off.then_some(owner);
         match is_first {
-            true => self.log_ahead.note_owner(range, owner, watch.silent_for(owner), cut_off.is_some()),
+            true => self.log_ahead.note_owner(range, owner, watch.silent_for(owner), is_cut_off),
             false => self.log_ahead.end(),
         }
         is_first
     }
 
-    async fn may_take(&self, silence: Silence) -> Result<bool, StampError> {
+    /// For how long the owner was silent or the range was nobody's, if this process may take it as far as
+    /// settings go.
+    async fn may_take(&self, watch: &RangeWatch, own: OwnEntry) -> Result<Option<Silence>, StampError> {
         let served = self.settings.served(self.surroundings()).await;
         let served = served.map_err(|error| StampError::Store { what: "settings".to_owned(), error })?;
         let unlike = self.settings.unlike(&served);
         let ttl = self.surroundings().settings.ttl;
+        // After the settings were read, which takes time.
+        let silence = self.silence(watch, own);
         let may = may_take(unlike, silence, ttl);
         if let Some(unlike) = unlike.filter(|_| !may) {
             self.waiting.note(unlike.reason());
         }
-        Ok(may)
+        Ok(may.then_some(silence))
     }
 
     /// Notes how far etcd is: whoever serves next has it forget what was before.

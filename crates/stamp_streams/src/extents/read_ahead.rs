@@ -63,6 +63,11 @@ impl ReadAhead {
         self.is_on.load(Ordering::Acquire)
     }
 
+    /// Whether nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.kept.lock().parts.is_empty()
+    }
+
     /// Whether parts of a stream of this purpose are read whole, and kept.
     pub(crate) fn keeps_whole(&self, purpose: &str) -> bool {
         self.is_on() && self.kept.lock().is_loaded.is_some_and(|is_loaded| is_loaded(purpose))
@@ -159,6 +164,7 @@ mod tests {
         assert_eq!(ahead.part(extent, 0, false), None, "nothing is kept before it begins");
         ahead.begin(2 * ENTRY_SIZE_BYTES + 3, |purpose| purpose == "log");
         assert!(ahead.keeps_whole("log") && !ahead.keeps_whole("data"));
+        assert!(ahead.is_empty());
         ahead.keep(&first, Some(&Bytes::from_static(b"two")));
         assert_eq!(ahead.header(extent, 0), None, "another body than its header says");
         ahead.keep(&first, None);
@@ -179,5 +185,6 @@ mod tests {
         ahead.end();
         assert!(!ahead.keeps_whole("log"));
         assert_eq!((ahead.header(extent, 0), ahead.use_up()), (None, 0));
+        assert!(ahead.is_empty());
     }
 }

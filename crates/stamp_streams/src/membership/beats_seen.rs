@@ -1,4 +1,5 @@
-//! For how long the newest beat of each process has been its newest, by this process's own clock: pure.
+//! For how long the newest beat, or another key, of each process has been its newest, by this process's own
+//! clock: pure.
 //!
 //! What always holds: the time is never longer than it is. It counts from when the answer that first showed
 //! the beat had come, to before the newest request was sent.
@@ -32,15 +33,21 @@ impl BeatsSeen {
         self.beats.get(&incarnation).map_or(Duration::ZERO, |(_, seen_at)| now.saturating_sub(*seen_at))
     }
 
-    /// Whether no process with a lower name than `mine` has beaten within `within`, but for `owner`.
+    /// For how long a key that changes as beats do has been seen as it is, if it is there.
+    pub(crate) fn seen_for(&self, incarnation: Incarnation, now: Duration) -> Option<Duration> {
+        self.beats.get(&incarnation).map(|(_, seen_at)| now.saturating_sub(*seen_at))
+    }
+
+    /// Whether no process with a lower name than `mine` has beaten within `within`, but for those that are
+    /// `out`.
     pub(crate) fn is_first(
         &self,
         mine: Incarnation,
-        owner: Incarnation,
+        out: impl Fn(Incarnation) -> bool,
         within: Duration,
         now: Duration,
     ) -> bool {
-        let mut before = self.beats.range(..mine).filter(|(other, _)| **other != owner);
+        let mut before = self.beats.range(..mine).filter(|(other, _)| !out(**other));
         before.all(|(_, (_, seen_at))| now.saturating_sub(*seen_at) >= within)
     }
 
@@ -89,7 +96,12 @@ mod tests {
             ),
             second(20),
         );
-        let first = [2, 3, 4].map(|mine| seen.is_first(name(mine), name(1), second(5), second(21)));
+        let out = |owner: Incarnation| owner == name(1);
+        let first = [2, 3, 4].map(|mine| seen.is_first(name(mine), out, second(5), second(21)));
         assert_eq!(first, [true, true, false]);
+        let out = |owner: Incarnation| [name(1), name(3)].contains(&owner);
+        assert!(seen.is_first(name(4), out, second(5), second(21)), "3 can't take the range");
+        assert_eq!(seen.seen_for(name(3), second(25)), Some(second(5)));
+        assert_eq!(seen.seen_for(name(5), second(25)), None);
     }
 }

@@ -7,6 +7,7 @@
 use crate::error::StampError;
 use crate::extents::load::listed_parts;
 use crate::extents::seal::seal_all;
+use crate::membership::cut_off::note_answer;
 use crate::membership::life::Life;
 use crate::range::owned_range::OwnedRange;
 use crate::settings::Breach;
@@ -29,6 +30,7 @@ pub(crate) async fn open(life: &Arc<Life>, held: HeldRange) -> Result<Arc<OwnedR
     };
     let opened = Arc::new(OwnedRange::new(life, taking.into_held(), None));
     if !changes.is_empty() {
+        note_answer(life);
         opened.change(&changes).await?;
     }
     Ok(opened)

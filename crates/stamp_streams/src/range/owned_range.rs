@@ -6,6 +6,7 @@
 
 use crate::extents::load::ExtentReader;
 use crate::extents::log_core::LogCore;
+use crate::membership::cut_off::note_answer;
 use crate::membership::life::Life;
 use crate::membership::loops::LoopSign;
 use crate::range::range_stop::RangeStop;
@@ -275,6 +276,7 @@ impl OwnedRange {
             Either::Right(_) => false,
         };
         if is_created {
+            note_answer(&self.life);
             // What stays holds a few bytes, and nobody looks at it.
             drop(surroundings.try_object(surroundings.objects.delete(&name)).await);
         }

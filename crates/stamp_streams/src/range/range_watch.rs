@@ -16,9 +16,12 @@ use stamp::{
     AfterTransaction, HeldRange, Incarnation, Key, Observed, ObservedOwner, OwnEntry, RangeId, Revision,
     Take, TakeChoice, TransactionAnswer, Value, choose_after_transaction, choose_take,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// For how many lease times others believe a process that says that it is cut off.
+const WORD_HOLDS_FOR_TTLS: u32 = 2;
 
 /// The outcome of trying to take a range.
 pub enum Taken {
@@ -45,8 +48,8 @@ enum Observation {
 pub struct RangeWatch {
     life: Arc<Life>,
     seen: Mutex<BeatsSeen>,
-    /// Who says that the object store does not answer it.
-    cut_off: Mutex<BTreeSet<Incarnation>>,
+    /// The words of those that the object store does not answer.
+    cut_off: Mutex<BeatsSeen>,
 }
 
 impl RangeWatch {
@@ -64,7 +67,7 @@ impl RangeWatch {
     pub async fn look(&self) -> Result<BTreeMap<RangeId, OwnEntry>, StampError> {
         let values = self.life.metadata.list(&[KeyKind::Own, KeyKind::Beat, KeyKind::CutOff], &[]).await?;
         let answered_at = self.life.surroundings.clock.monotonic();
-        let (mut ranges, mut beats, mut cut_off) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        let (mut ranges, mut beats, mut cut_off) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let owners = values.values.values().filter_map(|(value, _)| match value {
             Value::Own(own) => own.owner,
             _ => None,
@@ -80,13 +83,13 @@ impl RangeWatch {
                     beats.insert(*incarnation, *changed_at);
                 }
                 (Key::CutOff(incarnation), _) => {
-                    cut_off.insert(*incarnation);
+                    cut_off.insert(*incarnation, *changed_at);
                 }
                 _ => {}
             }
         }
         self.seen.lock().saw(&beats, answered_at);
-        *self.cut_off.lock() = cut_off;
+        self.cut_off.lock().saw(&cut_off, answered_at);
         Ok(ranges)
     }
 
@@ -102,17 +105,21 @@ impl RangeWatch {
         self.seen.lock().silent_for(owner, now)
     }
 
-    /// Whether the owner of a range has said that the object store does not answer it, by what [`Self::look`]
-    /// has seen: it gives the range up soon, if that lasts.
-    pub fn is_cut_off(&self, owner: Incarnation) -> bool {
-        self.cut_off.lock().contains(&owner)
+    /// Whether a process has said in the last [`WORD_HOLDS_FOR_TTLS`] lease times that the object store does
+    /// not answer it, by what [`Self::look`] has seen. An owner gives its ranges up by then, if that lasts;
+    /// one that has not is not believed any longer.
+    pub fn is_cut_off(&self, process: Incarnation) -> bool {
+        let (now, ttl) = (self.life.surroundings.clock.monotonic(), self.life.surroundings.settings.ttl);
+        let said_for = self.cut_off.lock().seen_for(process, now);
+        said_for.is_some_and(|said_for| said_for < WORD_HOLDS_FOR_TTLS * ttl)
     }
 
-    /// Whether this process comes first of those that live and may take a range of this owner. Nothing but
-    /// haste depends on it: two may think so, or none.
+    /// Whether this process comes first of those that live, are not cut off and may take a range of this
+    /// owner. Nothing but haste depends on it: two may think so, or none.
     pub fn is_first_in_line(&self, owner: Incarnation) -> bool {
         let (mine, now) = (self.life.incarnation(), self.life.surroundings.clock.monotonic());
-        self.seen.lock().is_first(mine, owner, self.life.surroundings.settings.ttl, now)
+        let out = |other| other == owner || self.is_cut_off(other);
+        self.seen.lock().is_first(mine, out, self.life.surroundings.settings.ttl, now)
     }
 
     /// Takes a range that this process does not serve, if it may be taken: its document names this process

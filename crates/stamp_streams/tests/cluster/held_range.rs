@@ -230,3 +230,44 @@ fn a_log_of_small_parts_goes_on_in_another_extent_in_time() {
         assert_eq!(runs, [512, 88]);
     });
 }
+
+#[test]
+fn a_process_that_its_object_store_does_not_answer_says_so_until_it_is_answered() {
+    run(async {
+        let (world, operator, life, range) = holder().await;
+        let settings = &operator.settings;
+        let other = Life::join(&operator).await.expect("joined");
+        let watch = RangeWatch::new(&other);
+        let says_so = async || {
+            watch.look().await.expect("ranges");
+            watch.is_cut_off(life.incarnation())
+        };
+        let stream = *range.document().streams.keys().next().expect("a stream");
+        let log = range.log(stream);
+        // Nothing waits for an answer.
+        world.objects.state.lock().health = Health::Down;
+        operator.clock.sleep(settings.ttl).await;
+        assert!(!says_so().await);
+        world.objects.state.lock().health = Health::Well;
+        log.append(vec![1].into()).await.expect("its place").durable().await.expect("durable");
+        world.objects.state.lock().health = Health::Down;
+        let appended = log.append(vec![2].into()).await.expect("its place");
+        assert!(!says_so().await, "the part was just sent");
+        let gives_up_after = settings.give_up_after.max(settings.object_try_for);
+        operator.clock.sleep(gives_up_after * 3 / 5).await;
+        assert!(says_so().await);
+        assert!(!watch.is_cut_off(other.incarnation()), "it has sent nothing");
+        world.objects.state.lock().health = Health::Well;
+        appended.durable().await.expect("durable");
+        operator.clock.sleep(gives_up_after / 5).await;
+        assert!(!says_so().await);
+        world.objects.state.lock().health = Health::Down;
+        let appended = log.append(vec![3].into()).await.expect("its place");
+        operator.clock.sleep(gives_up_after * 3 / 5).await;
+        assert!(says_so().await);
+        appended.durable().await.expect_err("it is given up");
+        assert!(says_so().await, "the range is given up next");
+        operator.clock.sleep(settings.ttl * 2).await;
+        assert!(!says_so().await, "nobody waits for it any longer");
+    });
+}
