@@ -46,6 +46,9 @@ const SILENT_LOGS: [&str; 17] = [
     "throttle",
 ];
 const UP_WITHIN: Duration = Duration::from_secs(120);
+/// An OSD that was killed reads all that it has before it is up; on a busy machine with gigabytes that takes
+/// minutes.
+const OSD_UP_AGAIN_WITHIN: Duration = Duration::from_secs(900);
 /// Names that a probe creates: as many as reach all placement groups.
 const PROBED_NAMES: usize = 24;
 /// What takes longer is no answer of a store that is well.
@@ -114,16 +117,16 @@ impl Ceph {
         let gateway = daemon(&folder, "radosgw", &["-n", "client.rgw"], "rgw");
         let address = SocketAddr::from(([127, 0, 0, 1], gateway_port));
         let mut ceph = Ceph { folder, gateway, osds, _manager: manager, _monitor: monitor, address };
-        ceph.wait_for_osds()?;
+        ceph.wait_for_osds(UP_WITHIN)?;
         ceph.start_gateway()?;
         ceph.make_bucket()?;
         Ok(ceph)
     }
 
     /// All of them up; one that has ended at its start (it may say `wrong fsid`) is started again.
-    fn wait_for_osds(&mut self) -> Outcome<()> {
+    fn wait_for_osds(&mut self, within: Duration) -> Outcome<()> {
         let mut starts = vec![1; self.osds.len()];
-        wait_for("three OSDs are up", UP_WITHIN, || {
+        wait_for("three OSDs are up", within, || {
             for (osd, starts) in self.osds.iter_mut().zip(&mut starts) {
                 if !osd.is_running() && *starts < OSD_STARTS_MAX {
                     *starts += 1;
@@ -217,7 +220,7 @@ impl Ceph {
     /// Starts an OSD again, and waits until all are up.
     pub(crate) fn start_osd_again(&mut self, index: usize) -> Outcome<()> {
         self.osds[index % OSD_COUNT].start()?;
-        self.wait_for_osds()
+        self.wait_for_osds(OSD_UP_AGAIN_WITHIN)
     }
 }
 
