@@ -9,12 +9,23 @@ use crate::extents::read_ahead::ReadAhead;
 use crate::settings::{BACK_OFF_MAX, BACK_OFF_MIN, StampSettings};
 use crate::stores::key_values::KeyValues;
 use crate::stores::object_store::ObjectStore;
+use crate::stores::store_error::StoreError;
 use base::{Clock, Random, Spawner};
 use futures_util::future::{Either, select};
 use stamp::{Incarnation, Instants};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long the object store has to answer a process that could not read or write, before that takes it for
+/// cut off: a second at least, and this part of what a try may take. Such an answer has a few bytes, a try
+/// up to 64 MiB of parts beside each other.
+const STORE_ANSWERS_IN_MIN: Duration = Duration::from_secs(1);
+const STORE_ANSWERS_IN_OF_TRY: u32 = 5;
+
+pub(crate) fn store_answers_in(object_try_for: Duration) -> Duration {
+    STORE_ANSWERS_IN_MIN.max(object_try_for / STORE_ANSWERS_IN_OF_TRY)
+}
 
 /// What a process of a stamp is given. Cheap to clone.
 #[derive(Clone)]
@@ -46,6 +57,14 @@ impl Surroundings {
     /// The outcome of one try of a request to the object store, or none if it takes too long.
     pub(crate) async fn try_object<T>(&self, request: impl Future<Output = T>) -> Option<T> {
         self.within(self.settings.object_try_for, request).await
+    }
+
+    /// Whether the object store answers this process in time, whatever it answers for one object.
+    pub async fn reaches_store(&self) -> bool {
+        let name = format!("{}/reached", self.settings.stamp);
+        let read = self.objects.read(&name, 0, 1);
+        let answer = self.within(store_answers_in(self.settings.object_try_for), read).await;
+        matches!(answer, Some(Ok(_) | Err(StoreError::NotThere)))
     }
 
     /// The outcome of one try of a request to the metadata store, or none if it takes too long.
@@ -91,5 +110,19 @@ impl BackOff<'_> {
         let wait = self.next - Duration::from_millis(surroundings.random.next_u64() % half_ms);
         self.next = (self.next * 2).min(BACK_OFF_MAX);
         surroundings.clock.sleep(wait).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a slow line, which has a longer time-out, a probe of a second took the store for cut off.
+    #[test]
+    fn a_slow_store_has_longer_for_a_probe() {
+        for (try_for_ms, probe_ms) in [(1000, 1000), (5000, 1000), (20_000, 4000)] {
+            let probe = store_answers_in(Duration::from_millis(try_for_ms));
+            assert_eq!(probe, Duration::from_millis(probe_ms));
+        }
     }
 }

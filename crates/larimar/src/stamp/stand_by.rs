@@ -65,6 +65,14 @@ fn gives_way(is_first: bool, silence: Silence, ttl: Duration) -> bool {
     !is_first && first_takes
 }
 
+/// Whether nobody may have the stamp, as far as that is known without asking for its owner's key.
+fn may_be_free(silence: Silence, ttl: Duration) -> bool {
+    match silence {
+        Silence::OfOwner(silent_for) => silent_for >= ttl,
+        Silence::SinceRelease(_) => true,
+    }
+}
+
 /// What came of a try to take the stamp.
 enum Tried {
     Taken(Arc<OwnedRange>),
@@ -144,6 +152,10 @@ impl StandBy<'_> {
             if gives_way(is_first, silence, self.surroundings().settings.ttl) {
                 return Ok(Tried::NotNow);
             }
+            if !self.reaches_store(silence).await {
+                self.waiting.note("the object store does not answer this process".to_owned());
+                return Ok(Tried::NotNow);
+            }
             was_sent = true;
             let keeps = self.log_ahead.keep();
             // It may have the range by then, and not reach the store that it must seal it in.
@@ -198,6 +210,13 @@ impl StandBy<'_> {
             false => self.log_ahead.end(),
         }
         is_first
+    }
+
+    /// Whether the object store answers, if the stamp may be free: whoever takes it must seal it there, and
+    /// keeps it from all others meanwhile. Of a stamp whose owner lives nothing is read.
+    async fn reaches_store(&self, silence: Silence) -> bool {
+        let may_be_free = may_be_free(silence, self.surroundings().settings.ttl);
+        !may_be_free || self.log_ahead.has_any() || self.surroundings().reaches_store().await
     }
 
     /// For how long the owner was silent or the range was nobody's, if this process may take it as far as
@@ -277,6 +296,16 @@ fn served_by(own: OwnEntry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// While the store was away for all, whoever took a stamp could not seal it, and kept it for two lease
+    /// times and one more from those that could once the store was back.
+    #[test]
+    fn only_of_a_stamp_that_may_be_free_the_store_is_asked_first() {
+        let ttl = Duration::from_secs(10);
+        let silent = |ms| Silence::OfOwner(Duration::from_millis(ms));
+        assert_eq!([0, 9999, 10_000].map(|ms| may_be_free(silent(ms), ttl)), [false, false, true]);
+        assert!(may_be_free(Silence::SinceRelease(Duration::ZERO), ttl));
+    }
 
     #[test]
     fn others_leave_the_range_to_the_first_for_a_second() {

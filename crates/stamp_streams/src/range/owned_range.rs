@@ -12,8 +12,7 @@ use crate::membership::loops::LoopSign;
 use crate::range::range_stop::RangeStop;
 use crate::range::waiting_changes::WaitingChanges;
 use crate::settings::Breach;
-use crate::stores::store_error::StoreError;
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Surroundings, store_answers_in};
 use base::BoxFuture;
 use bytes::Bytes;
 use futures_util::future::{Either, select};
@@ -25,18 +24,7 @@ use stamp::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 use tokio::sync::Notify;
-
-/// How long the object store has to answer a process that could not read or write, before that takes it for
-/// cut off: a second at least, and this part of what a try may take. Such an answer has a few bytes, a try
-/// up to 64 MiB of parts beside each other.
-const STORE_ANSWERS_IN_MIN: Duration = Duration::from_secs(1);
-const STORE_ANSWERS_IN_OF_TRY: u32 = 5;
-
-fn store_answers_in(object_try_for: Duration) -> Duration {
-    STORE_ANSWERS_IN_MIN.max(object_try_for / STORE_ANSWERS_IN_OF_TRY)
-}
 
 /// Who may do what with a range.
 #[derive(Debug, Default)]
@@ -243,15 +231,7 @@ impl OwnedRange {
 
     /// Whether the object store answers this process in time, whatever it answers for one object.
     pub async fn reaches_store(&self) -> bool {
-        let surroundings = self.surroundings();
-        let name = format!("{}/reached", surroundings.settings.stamp);
-        let read = surroundings.objects.read(&name, 0, 1);
-        match select(read, surroundings.clock.sleep(store_answers_in(surroundings.settings.object_try_for)))
-            .await
-        {
-            Either::Left((answer, _)) => matches!(answer, Ok(_) | Err(StoreError::NotThere)),
-            Either::Right(_) => false,
-        }
+        self.surroundings().reaches_store().await
     }
 
     /// Whether the object store creates for this process in time: after a part that got no answer, a read
@@ -310,20 +290,6 @@ impl Drop for OwnedRange {
     fn drop(&mut self) {
         if self.admission.get_mut().stop.is_none() {
             self.end_handle();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// On a slow line, which has a longer time-out, a probe of a second took the store for cut off.
-    #[test]
-    fn a_slow_store_has_longer_for_a_probe() {
-        for (try_for_ms, probe_ms) in [(1000, 1000), (5000, 1000), (20_000, 4000)] {
-            let probe = store_answers_in(Duration::from_millis(try_for_ms));
-            assert_eq!(probe, Duration::from_millis(probe_ms));
         }
     }
 }

@@ -181,7 +181,7 @@ fn run_round(
     cluster.wait_until_served()?;
     let allowed = cluster.lease + TAKE_OVER_BEYOND_LEASE;
     let spoiler = load.spoiler()?;
-    let (from, seen) = load.run_during(|fills| {
+    let ((from, until), seen) = load.run_during(|fills| {
         std::thread::sleep(WARM_UP);
         let started_at = Instant::now();
         let measured = preparation::prepare(cluster, demand, fills)?;
@@ -199,13 +199,16 @@ fn run_round(
             spoiler.spoil(kind)?;
         }
         std::thread::sleep(OBSERVED_BEYOND);
+        // What comes back disturbs the store once more, which is not this fault.
+        let mut until = cluster.serving().map(|_| Instant::now());
         struck.clean_up(cluster)?;
         if cluster.serving().is_none() {
             // It is late by now; the clients go on, so that it is seen how late.
             cluster.wait_until_served()?;
             std::thread::sleep(OBSERVED_BEYOND);
+            until = None;
         }
-        Ok(from)
+        Ok((from, until))
     })?;
     cluster.wait_until_served()?;
     cluster.check()?;
@@ -215,7 +218,8 @@ fn run_round(
         "      read back: {} rows, {} blobs ({} deleted so far), {} messages",
         verified.rows, verified.blobs, verified.deleted_blobs, verified.messages
     );
-    let outage = timeline::worst_outage(&seen.gaps, from, allowed, seen.until);
+    let until = until.unwrap_or(seen.until);
+    let outage = timeline::worst_outage(&timeline::until(&seen.gaps, until), from, allowed, until);
     let load::Seen { writes, unknown, reads, uploads, messages, .. } = seen;
     Ok(Round { number, fault, writes, unknown, reads, uploads, messages, counts, outage, allowed })
 }

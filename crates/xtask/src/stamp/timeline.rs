@@ -73,6 +73,15 @@ pub(super) fn outage(gaps: &[Gap], from: Instant, allowed: Duration, until: Inst
     }
 }
 
+/// Gaps of an observation that ended before the writers did: one that lasts then ends there.
+pub(super) fn until(writers: &[Vec<Gap>], until: Instant) -> Vec<Vec<Gap>> {
+    let seen = |gaps: &Vec<Gap>| {
+        let seen = gaps.iter().filter(|(start, _)| *start < until);
+        seen.map(|(start, end)| (*start, (*end).min(until))).collect()
+    };
+    writers.iter().map(seen).collect()
+}
+
 /// The outage of the writer that waited longest.
 pub(super) fn worst_outage(writers: &[Vec<Gap>], from: Instant, allowed: Duration, until: Instant) -> Outage {
     let outages = writers.iter().map(|gaps| outage(gaps, from, allowed, until));
@@ -115,6 +124,14 @@ mod tests {
         let worst = |writers| worst_outage(writers, at(1000), allowed, at(22_500));
         assert!(worst(&writers).is_late, "one writer's range is late");
         assert!(worst(&[]).is_late, "nobody wrote");
+    }
+
+    #[test]
+    fn what_comes_after_the_observation_is_not_of_the_fault() {
+        let zero = Instant::now();
+        let at = |ms| zero + Duration::from_millis(ms);
+        let gaps = vec![(at(0), at(900)), (at(1000), at(3000)), (at(2500), at(9000))];
+        assert_eq!(until(&[gaps], at(2000)), [vec![(at(0), at(900)), (at(1000), at(2000))]]);
     }
 
     #[test]
