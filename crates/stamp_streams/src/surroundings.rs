@@ -59,11 +59,11 @@ impl Surroundings {
         self.within(self.settings.object_try_for, request).await
     }
 
-    /// Whether the object store answers this process in time, whatever it answers for one object.
-    pub async fn reaches_store(&self) -> bool {
+    /// Whether the object store answers this process within so long, whatever it answers for one object.
+    pub async fn reaches_store(&self, patience: Duration) -> bool {
         let name = format!("{}/reached", self.settings.stamp);
         let read = self.objects.read(&name, 0, 1);
-        let answer = self.within(store_answers_in(self.settings.object_try_for), read).await;
+        let answer = self.within(patience, read).await;
         matches!(answer, Some(Ok(_) | Err(StoreError::NotThere)))
     }
 

@@ -213,10 +213,14 @@ impl StandBy<'_> {
     }
 
     /// Whether the object store answers, if the stamp may be free: whoever takes it must seal it there, and
-    /// keeps it from all others meanwhile. Of a stamp whose owner lives nothing is read.
+    /// keeps it from all others meanwhile. Of a stamp whose owner lives nothing is read. A slow answer counts:
+    /// else nobody would serve from a slow store. etcd is looked at more than once in a lease time.
     async fn reaches_store(&self, silence: Silence) -> bool {
-        let may_be_free = may_be_free(silence, self.surroundings().settings.ttl);
-        !may_be_free || self.log_ahead.has_any() || self.surroundings().reaches_store().await
+        let settings = &self.surroundings().settings;
+        if !may_be_free(silence, settings.ttl) || self.log_ahead.has_any() {
+            return true;
+        }
+        self.surroundings().reaches_store(settings.object_try_for.min(settings.ttl / 2)).await
     }
 
     /// For how long the owner was silent or the range was nobody's, if this process may take it as far as

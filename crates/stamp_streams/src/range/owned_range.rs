@@ -231,7 +231,8 @@ impl OwnedRange {
 
     /// Whether the object store answers this process in time, whatever it answers for one object.
     pub async fn reaches_store(&self) -> bool {
-        self.surroundings().reaches_store().await
+        let surroundings = self.surroundings();
+        surroundings.reaches_store(store_answers_in(surroundings.settings.object_try_for)).await
     }
 
     /// Whether the object store creates for this process in time: after a part that got no answer, a read
