@@ -213,8 +213,10 @@ impl StandBy<'_> {
     }
 
     /// Whether the object store answers, if the stamp may be free: whoever takes it must seal it there, and
-    /// keeps it from all others meanwhile. Of a stamp whose owner lives nothing is read. A slow answer counts:
-    /// else nobody would serve from a slow store. etcd is looked at more than once in a lease time.
+    /// keeps it from all others meanwhile. Of a stamp whose owner lives nothing is read.
+    ///
+    /// A slow answer counts: else nobody would serve from a slow store. etcd is looked at more than once in a
+    /// lease time.
     async fn reaches_store(&self, silence: Silence) -> bool {
         let settings = &self.surroundings().settings;
         if !may_be_free(silence, settings.ttl) || self.log_ahead.has_any() {
