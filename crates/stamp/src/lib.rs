@@ -48,6 +48,8 @@ pub use extent::append_window::{
     AppendWindow, EXTENT_PARTS_MAX, PushRefused, WINDOW_PARTS_MAX, WINDOW_SIZE_BYTES_MAX, WindowBounds,
     extent_parts_max,
 };
+pub use extent::bundle::{BundleBounds, split_bundle};
+pub use extent::bundle_path::{BundlePath, bundle_folder, bundles_folder};
 pub use extent::chain::{Chain, Link};
 pub use extent::choose_after_append::{AfterAppend, AppendStop, Found, choose_after_append};
 pub use extent::extent_load::ExtentLoad;

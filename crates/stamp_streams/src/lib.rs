@@ -74,7 +74,8 @@ pub use range::owned_range::OwnedRange;
 pub use range::range_stop::RangeStop;
 pub use range::range_watch::{RangeWatch, Taken};
 pub use settings::{
-    BACK_OFF_MAX, BACK_OFF_MIN, Breach, EXTENT_SIZE_BYTES, GIVE_UP_AFTER, Planted, StampSettings, TRY_FOR,
+    BACK_OFF_MAX, BACK_OFF_MIN, Breach, Bundles, EXTENT_SIZE_BYTES, GIVE_UP_AFTER, Planted, StampSettings,
+    TRY_FOR,
 };
 pub use snapshot::check_extent::{DamagedObject, ExtentCheck, list_extent_objects};
 pub use snapshot::parts::SnapshotParts;

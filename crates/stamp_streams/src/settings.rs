@@ -1,6 +1,6 @@
 //! What the processes of a stamp are set to, and faults on purpose.
 
-use stamp::{LEASE_MARGIN, LEASE_TTL, StampId, WindowBounds};
+use stamp::{BundleBounds, LEASE_MARGIN, LEASE_TTL, StampId, WindowBounds};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -14,6 +14,21 @@ pub const BACK_OFF_MAX: Duration = Duration::from_secs(1);
 pub const EXTENT_SIZE_BYTES: u64 = 256 << 20;
 /// How long a part is tried before its writer gives up on it.
 pub const GIVE_UP_AFTER: Duration = Duration::from_secs(30);
+
+/// Which logs have their small parts copied into bundles, for whoever takes the range.
+#[derive(Clone, Copy, Debug)]
+pub struct Bundles {
+    /// How much goes into one.
+    pub bounds: BundleBounds,
+    /// Whether the parts of a stream of this purpose are: of those that a load reads whole.
+    pub of: fn(&str) -> bool,
+}
+
+impl Default for Bundles {
+    fn default() -> Self {
+        Bundles { bounds: BundleBounds::default(), of: |_| false }
+    }
+}
 
 /// What the processes of a stamp are set to: the same in all of them.
 #[derive(Clone, Debug)]
@@ -32,6 +47,8 @@ pub struct StampSettings {
     pub key_try_for: Duration,
     /// How much of one extent may be under way.
     pub window: WindowBounds,
+    /// Which small parts are copied, many into one object.
+    pub bundles: Bundles,
     /// Bytes of an extent of a log after which the next one is begun.
     pub extent_size_bytes: u64,
     /// How long a part is tried before its writer gives up on it, seals and reads its log again.
@@ -54,6 +71,7 @@ impl StampSettings {
             object_try_for: TRY_FOR,
             key_try_for: TRY_FOR,
             window: WindowBounds::default(),
+            bundles: Bundles::default(),
             extent_size_bytes: EXTENT_SIZE_BYTES,
             give_up_after: GIVE_UP_AFTER,
             names_early: false,
@@ -112,6 +130,8 @@ pub enum Breach {
     TakeHeirsEarly,
     /// Beats go on while a loop of a range hangs.
     BeatWithoutLoops,
+    /// A bundle has parts that are not acknowledged.
+    BundleUnacknowledged,
     /// A restore does not look for newer extents.
     NoRollForward,
     /// A restore keeps the generation.

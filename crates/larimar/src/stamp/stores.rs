@@ -3,12 +3,13 @@
 use crate::configuration::stamp::StampConfiguration;
 use crate::stamp::local_block_cache::CacheFailure;
 use base::{BoxFuture, Clock, Environment, Ticks};
+use partition::is_loaded;
 use sha2::{Digest, Sha256};
-use stamp::{StampId, WindowBounds};
+use stamp::{BundleBounds, StampId, WindowBounds};
 use stamp_stores::{
     OpenError, OpenedObjectStore, RequestCounts, StoreSurroundings, open_key_values, open_object_store,
 };
-use stamp_streams::{StampSettings, Surroundings};
+use stamp_streams::{Bundles, StampSettings, Surroundings};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,6 +89,7 @@ impl Stores {
             extent_size_bytes: EXTENT_SIZE_BYTES,
             give_up_after: ttl / GIVE_UP_OF_LEASE,
             window: WINDOW,
+            bundles: Bundles { bounds: BundleBounds::default(), of: is_loaded },
             ..StampSettings::new(stamp_id(&configuration.name))
         };
         let surroundings = Surroundings {

@@ -49,7 +49,7 @@ pub(crate) fn add(steps: &mut Steps<'_>) {
 }
 
 fn listing(world: &World) -> Listing {
-    Listing { paths: world.store.list(), ended_at: world.metadata.revision() }
+    Listing { paths: world.store.list(), ended_at: world.metadata.revision(), ..Listing::default() }
 }
 
 fn named(world: &World) -> NamedExtents {
@@ -113,7 +113,8 @@ fn act(world: &mut World, action: SweepAction) -> Possible {
             world.store().delete(path);
         }
         SweepAction::Seal(extent) => seal(world, extent),
-        SweepAction::Forget(_) => {}
+        // There are none here: nothing depends on them.
+        SweepAction::DeleteBundle(_) | SweepAction::Forget(_) => {}
     }
     Ok(())
 }
@@ -133,6 +134,7 @@ fn describe(action: &SweepAction) -> String {
     match action {
         SweepAction::Seal(extent) => format!("seals {}", name(extent)),
         SweepAction::Delete(path) => format!("deletes {} at {}", name(&path.extent), path.offset),
+        SweepAction::DeleteBundle(bundle) => format!("deletes a bundle of {}", name(&bundle.extent)),
         SweepAction::Forget(extent) => format!("forgets {}", name(extent)),
     }
 }

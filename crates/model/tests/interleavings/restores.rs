@@ -70,7 +70,7 @@ fn an_extent_that_the_newest_backup_names_is_not_deleted() {
         });
         let read_at = stage.metadata.revision();
         choose_sweep(&SweepView {
-            listing: Listing { paths: stage.store.list(), ended_at: read_at },
+            listing: Listing { paths: stage.store.list(), ended_at: read_at, ..Listing::default() },
             named: NamedExtents { read_at, ..NamedExtents::default() },
             dropped: dropped.collect(),
             backup: stage.backups.all().iter().map(|backup| backup.revision).max(),

@@ -17,7 +17,8 @@ fn the_listing_comes_first_and_the_documents_after() {
     let mut window = stage.open(&held, extent, None);
     let part = window.push(10, 1).unwrap();
     stage.put(part);
-    let listing = Listing { paths: stage.store.list(), ended_at: stage.metadata.revision() };
+    let listing =
+        Listing { paths: stage.store.list(), ended_at: stage.metadata.revision(), ..Listing::default() };
     assert!(!read_too_early.extents.contains(&extent));
 
     // The rule: documents that are older than the listing are refused; those that are not name the extent.

@@ -13,12 +13,14 @@
 //! dropped, older than the readers' grace   parts go, whatever is beside the tombstone goes
 //!   and than the newest complete backup
 //! tombstone alone, older than a week       the tombstone goes, then the key
+//! bundle of an extent in no document       it goes: its parts stay as long as they are needed
 //! ```
 //!
 //! What always holds: nothing that a document names is touched; parts go only beside a tombstone.
 
+use crate::extent::bundle_path::BundlePath;
 use crate::extent::part_path::PartPath;
-use crate::ids::ExtentName;
+use crate::ids::{ExtentName, StampId};
 use crate::metadata::transaction::Revision;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -31,8 +33,10 @@ pub const TOMBSTONE_AGE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// The objects of extents that a listing of the store has shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Listing {
-    /// Their names.
+    /// The names of parts and seals.
     pub paths: BTreeSet<PartPath>,
+    /// The names of bundles.
+    pub bundles: BTreeSet<BundlePath>,
     /// The metadata store's revision, read after the listing had ended.
     pub ended_at: Revision,
 }
@@ -80,8 +84,21 @@ pub enum SweepAction {
     Seal(ExtentName),
     /// Delete the object.
     Delete(PartPath),
+    /// Delete the bundle.
+    DeleteBundle(BundlePath),
     /// Nothing of the extent is left: remove its key.
     Forget(ExtentName),
+}
+
+impl SweepAction {
+    /// The name of the object that it deletes, if it does.
+    pub fn object(&self, stamp: StampId) -> Option<String> {
+        match self {
+            SweepAction::Delete(path) => Some(path.format(stamp)),
+            SweepAction::DeleteBundle(path) => Some(path.format(stamp)),
+            SweepAction::Seal(_) | SweepAction::Forget(_) => None,
+        }
+    }
 }
 
 /// Why a sweep does nothing.
@@ -116,8 +133,11 @@ pub fn choose_sweep(view: &SweepView) -> Result<Vec<SweepAction>, SweepRefused> 
     for extent in view.dropped.keys() {
         listed.entry(*extent).or_default();
     }
-    let unnamed = listed.into_iter().filter(|(extent, _)| !view.named.extents.contains(extent));
-    Ok(unnamed.flat_map(|(extent, paths)| choose_for_extent(view, extent, &paths)).collect())
+    let is_unnamed = |extent: &ExtentName| !view.named.extents.contains(extent);
+    let bundles = view.listing.bundles.iter().filter(|bundle| is_unnamed(&bundle.extent));
+    let unnamed = listed.into_iter().filter(|(extent, _)| is_unnamed(extent));
+    let steps = unnamed.flat_map(|(extent, paths)| choose_for_extent(view, extent, &paths));
+    Ok(bundles.map(|bundle| SweepAction::DeleteBundle(*bundle)).chain(steps).collect())
 }
 
 fn choose_for_extent(view: &SweepView, extent: ExtentName, paths: &[PartPath]) -> Vec<SweepAction> {
@@ -162,7 +182,7 @@ mod tests {
         paths.extend(offsets_of_2.iter().map(|offset| path(2, *offset)));
         let dropped = DroppedExtent { length: 20, dropped_at: Revision(5), age };
         SweepView {
-            listing: Listing { paths, ended_at: Revision(8) },
+            listing: Listing { paths, bundles: BTreeSet::new(), ended_at: Revision(8) },
             named: NamedExtents { extents: BTreeSet::from([extent(1)]), read_at: Revision(8) },
             dropped: BTreeMap::from([(extent(2), dropped)]),
             backup: backup.map(Revision),
@@ -199,6 +219,16 @@ mod tests {
         let mut view = view(&[], Duration::ZERO, None);
         view.listing.paths.insert(path(3, 40));
         assert_eq!(choose_sweep(&view).unwrap(), [Seal(extent(3))]);
+    }
+
+    #[test]
+    fn a_bundle_goes_with_the_name_of_its_extent() {
+        let bundle = |counter| BundlePath { extent: extent(counter), offset: 0, end: 9 };
+        let mut view = view(&[0, 20], Duration::ZERO, None);
+        view.listing.bundles = [1, 2, 3].map(bundle).into();
+        let gone = [SweepAction::DeleteBundle(bundle(2)), SweepAction::DeleteBundle(bundle(3))];
+        assert_eq!(choose_sweep(&view).unwrap(), gone, "the parts of 2 stay, for readers and backups");
+        assert_eq!(gone.map(|gone| gone.object(StampId(1)).is_some()), [true; 2]);
     }
 
     #[test]

@@ -12,11 +12,15 @@
 //! | `seal_walk.rs` | finding the end of an extent and sealing it |
 //! | `seal_body.rs` | the list of parts in a seal |
 //! | `extent_load.rs` | reading an extent of recorded length |
+//! | `bundle.rs` | copies of small parts, many in one object |
+//! | `bundle_path.rs` | the names of those |
 //!
 //! What always holds: an object is never overwritten; the part at an offset and a seal there exclude each
 //! other; what lies behind a hole does not count.
 
 pub(crate) mod append_window;
+pub(crate) mod bundle;
+pub(crate) mod bundle_path;
 pub(crate) mod chain;
 pub(crate) mod choose_after_append;
 pub(crate) mod extent_load;

@@ -47,7 +47,8 @@ pub fn extent_folder(stamp: StampId, extent: ExtentName) -> String {
     format!("{}{}/{extent}/", extents_folder(stamp), spread_digits(extent))
 }
 
-fn spread_digits(extent: ExtentName) -> String {
+/// Two digits that spread extents over the store's index.
+pub(crate) fn spread_digits(extent: ExtentName) -> String {
     let mut bytes = Vec::new();
     extent.0.encode(&mut bytes);
     bytes.put_u8_field(0);

@@ -90,7 +90,7 @@ pub(crate) async fn complete_backups(
     surroundings: &Surroundings,
     life: StampLife,
 ) -> Result<Vec<(BackupName, String)>, StampError> {
-    let names = surroundings.list_names(&backups_folder(life)).await?;
+    let names = surroundings.list_names(&backups_folder(life), None).await?;
     let parsed = names.into_iter().filter_map(|name| Some((BackupName::parse(&name, life.stamp)?, name)));
     let mut complete: Vec<_> = parsed.filter(|(parsed, _)| parsed.is_complete).collect();
     complete.sort();

@@ -152,7 +152,7 @@ async fn refuse_if_there(surroundings: &Surroundings) -> Result<(), StampError> 
 /// are not needed.
 async fn read_backups(surroundings: &Surroundings) -> Result<(BackedUp, Revision), StampError> {
     let stamp = surroundings.settings.stamp;
-    let names = surroundings.list_names(&format!("{stamp}/meta/")).await?;
+    let names = surroundings.list_names(&format!("{stamp}/meta/"), None).await?;
     let names = names.into_iter().filter_map(|name| Some((BackupName::parse(&name, stamp)?, name)));
     let mut names: Vec<(BackupName, String)> = names.collect();
     names.sort();

@@ -21,8 +21,8 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use parking_lot::Mutex;
 use stamp::{
-    Compare, DroppedExtent, ExtentName, ExtentPlace, FIRST_EPOCH, Found, Incarnation, Key, Listing,
-    NamedExtents, Owner, PartPath, RangeId, Revision, SealWalk, StreamId, SweepAction, SweepView,
+    BundlePath, Compare, DroppedExtent, ExtentName, ExtentPlace, FIRST_EPOCH, Found, Incarnation, Key,
+    Listing, NamedExtents, Owner, PartPath, RangeId, Revision, SealWalk, StreamId, SweepAction, SweepView,
     Transaction, Value, WalkStep, choose_sweep,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,6 +82,7 @@ impl Sweeper {
             false => None,
         };
         let paths: BTreeSet<PartPath> = life.surroundings.list_parts().await?.into_iter().collect();
+        let bundles: BTreeSet<BundlePath> = life.surroundings.list_bundles().await?.into_iter().collect();
         let ended_at = life.metadata.read(&[Key::Collection]).await?.revision;
         let values = match early {
             Some(mut values) => {
@@ -98,11 +99,11 @@ impl Sweeper {
             true => Some(Revision(u64::MAX)),
             false => newest_backup(&life.surroundings, life.life()).await?,
         };
-        let view = self.view(Listing { paths, ended_at }, &values, backup);
+        let view = self.view(Listing { paths, bundles, ended_at }, &values, backup);
         let actions = self.choose(&view)?;
         let mut swept = Swept::default();
         let (deleted, others): (Vec<_>, Vec<_>) =
-            actions.into_iter().partition(|action| matches!(action, SweepAction::Delete(_)));
+            actions.into_iter().partition(|action| action.object(life.life().stamp).is_some());
         // An extent of which something is deleted has no other step in the same sweep.
         let not_deleted = self.delete(deleted, &mut swept).await;
         for action in others {
@@ -159,7 +160,9 @@ impl Sweeper {
         let NamedExtents { extents: named, .. } = &view.named;
         let unnamed = || view.listing.paths.iter().filter(move |path| !named.contains(&path.extent));
         if planted.has(Breach::DeleteAtOnce) {
-            return Ok(unnamed().map(|path| SweepAction::Delete(*path)).collect());
+            let bundles = view.listing.bundles.iter().filter(|bundle| !named.contains(&bundle.extent));
+            let bundles = bundles.map(|bundle| SweepAction::DeleteBundle(*bundle));
+            return Ok(unnamed().map(|path| SweepAction::Delete(*path)).chain(bundles).collect());
         }
         let mut actions = choose_sweep(view)?;
         if planted.has(Breach::DeleteTombstones) {
@@ -173,10 +176,10 @@ impl Sweeper {
     /// Deletes objects side by side. Returns the first failure; the others are deleted all the same.
     async fn delete(&self, actions: Vec<SweepAction>, swept: &mut Swept) -> Option<StampError> {
         let deleting = stream::iter(actions).map(|action| async move {
-            match action {
-                SweepAction::Delete(_) if !self.life.holds() => Err(StampError::LeaseEnded),
-                SweepAction::Delete(path) => self.life.surroundings.delete_part(path).await,
-                SweepAction::Seal(_) | SweepAction::Forget(_) => Ok(()),
+            match action.object(self.life.life().stamp) {
+                Some(_) if !self.life.holds() => Err(StampError::LeaseEnded),
+                Some(name) => self.life.surroundings.delete_named(&name).await,
+                None => Ok(()),
             }
         });
         let mut deleting = deleting.buffer_unordered(DELETIONS_AT_ONCE_MAX);
@@ -200,7 +203,7 @@ impl Sweeper {
     async fn act(&self, action: SweepAction, view: &SweepView, values: &Values, swept: &mut Swept) {
         match action {
             // They are behind this.
-            SweepAction::Delete(_) => {}
+            SweepAction::Delete(_) | SweepAction::DeleteBundle(_) => {}
             SweepAction::Seal(extent) => {
                 swept.sealed += usize::from(self.seal(extent, view).await);
             }

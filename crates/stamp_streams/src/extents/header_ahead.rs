@@ -3,8 +3,8 @@
 //! A walk from the beginning of an extent of a thousand parts would wait for a thousand answers. What a
 //! listing names is read ahead; the listing is a hint only: the walk computes the next name by itself, and
 //! what was not read ahead is read then. A process that keeps what it reads for a load reads small parts of
-//! what that reads whole at once. What always holds: only headers that are there are read ahead; that
-//! something is not there is never taken from here.
+//! what that reads whole at once, those that are in bundles from there. What always holds: only headers that
+//! are there are read ahead; that something is not there is never taken from here.
 
 use crate::surroundings::Surroundings;
 use futures_util::StreamExt;
@@ -49,6 +49,7 @@ pub(crate) struct HeadersAhead {
     /// The header before was read before the walk began.
     was_known: bool,
     keeps_whole: bool,
+    has_read_bundles: bool,
 }
 
 impl HeadersAhead {
@@ -66,12 +67,18 @@ impl HeadersAhead {
     ) -> Found {
         if let Some(header) = surroundings.ahead.header(extent, offset) {
             self.was_known = true;
+            self.held.remove(&offset);
             return Found::Header(header);
         }
         // Most tails are empty or short, and have not grown since they were read ahead: the first header that
         // is not known is read without a listing.
         if offset > 0 && self.held.is_empty() && !std::mem::take(&mut self.was_known) {
             self.fill(surroundings, extent, offset).await;
+            if let Some(header) = surroundings.ahead.header(extent, offset) {
+                self.was_known = true;
+                self.held.remove(&offset);
+                return Found::Header(header);
+            }
         }
         match self.held.remove(&offset) {
             Some(found) => found,
@@ -80,9 +87,16 @@ impl HeadersAhead {
     }
 
     async fn fill(&mut self, surroundings: &Surroundings, extent: ExtentName, from: u64) {
+        let uses_bundles = self.keeps_whole && surroundings.ahead.is_keeping();
+        if uses_bundles && !std::mem::replace(&mut self.has_read_bundles, true) {
+            surroundings.keep_bundles(extent, from).await;
+            if surroundings.ahead.header(extent, from).is_some() {
+                return;
+            }
+        }
         if self.listed.is_none() {
             // Without a listing the walk goes on alone.
-            let mut offsets = surroundings.list_offsets(extent).await.unwrap_or_default();
+            let mut offsets = surroundings.list_offsets(extent, from).await.unwrap_or_default();
             offsets.sort_unstable_by(|a, b| b.cmp(a));
             self.listed = Some(offsets);
         }

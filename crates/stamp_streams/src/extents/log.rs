@@ -10,6 +10,7 @@
 use crate::error::AppendError;
 use crate::extents::log_core::{LogCore, TailFailure};
 use crate::extents::log_handle::Log;
+use crate::extents::part_gather::PartGather;
 use crate::extents::part_task;
 use crate::extents::seal::{SealFor, seal};
 use crate::range::owned_range::OwnedRange;
@@ -142,6 +143,9 @@ impl Log {
             Ok(header) => {
                 let (sender, outcome) = oneshot::channel();
                 state.waiting.insert((header.place.extent, header.offset), sender);
+                if let Some(gather) = &mut state.gather {
+                    gather.pushed(&header, &body);
+                }
                 Pushed::Done(Box::new(Appended { header, outcome }), body)
             }
             Err(PushRefused::Full) => Pushed::Wait,
@@ -233,7 +237,7 @@ impl Log {
         let stop = match walk.step() {
             WalkStep::Sealed { length } => {
                 let mut state = self.core.state.lock();
-                state.window = None;
+                (state.window, state.gather) = (None, None);
                 // None, unless a push came between: nobody else would tell it.
                 let waiting = state.waiting.split_off(&(extent, 0));
                 for (_, waiting) in waiting {
@@ -315,11 +319,15 @@ impl Log {
         let place = ExtentPlace { extent, range, stream: self.stream, ordinal };
         let window =
             AppendWindow::new(life.life(), place, self.range.owner(), life.surroundings.settings.window);
-        let extents = self.range.document().streams.values().map(|entry| entry.extents.len()).sum();
+        let document = self.range.document();
+        let extents = document.streams.values().map(|entry| entry.extents.len()).sum();
         self.core.parts_max.store(extent_parts_max(extents), Ordering::Relaxed);
+        let bundles = &life.surroundings.settings.bundles;
+        let is_bundled = document.streams.get(&self.stream).is_some_and(|entry| (bundles.of)(&entry.purpose));
         let mut state = self.core.state.lock();
         state.progress.opened = Some(extent);
         state.window = Some(window);
+        state.gather = is_bundled.then(|| PartGather::new(bundles.bounds, &life.parts.waiting_size));
     }
 
     /// A planted fault: the next extent is opened while parts of the one before it are under way, which are

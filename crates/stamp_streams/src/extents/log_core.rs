@@ -1,6 +1,7 @@
 //! What an owner knows of a log, as long as it has the range.
 
 use crate::error::{AppendError, StampError};
+use crate::extents::part_gather::PartGather;
 use parking_lot::Mutex;
 use stamp::{AppendWindow, Change, ExtentName, LogProgress};
 use std::collections::BTreeMap;
@@ -36,6 +37,10 @@ pub(crate) struct LogState {
     pub(crate) progress: LogProgress,
     /// Who waits for the part at this offset of this extent; at most a window of them.
     pub(crate) waiting: BTreeMap<(ExtentName, u64), Acknowledged>,
+    /// Parts that wait for the others of their bundle, while an extent is open whose parts are bundled.
+    pub(crate) gather: Option<PartGather>,
+    /// Whether a bundle is under way.
+    pub(crate) is_bundling: bool,
     /// Lengths of extents that this owner sealed, while they are not recorded: one, or two after a failure.
     pub(crate) unrecorded: Vec<Change>,
     /// Whether the tail is being closed, or must stay closed: nothing is pushed.

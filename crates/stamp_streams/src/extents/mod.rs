@@ -9,12 +9,16 @@
 //! | `load.rs` | reads an extent of recorded length, part by part |
 //! | `log.rs` | a log: appends under way side by side, roll-over |
 //! | `part_task.rs` | one part under way |
+//! | `part_gather.rs` | parts that wait for the others of their bundle |
+//! | `bundles.rs` | makes and reads bundles of small parts |
 
+pub(crate) mod bundles;
 pub(crate) mod header_ahead;
 pub(crate) mod load;
 pub(crate) mod log;
 pub(crate) mod log_core;
 pub(crate) mod log_handle;
+pub(crate) mod part_gather;
 pub(crate) mod part_task;
 pub(crate) mod parts;
 pub(crate) mod read_ahead;

@@ -89,6 +89,7 @@ fn answered(log: &Log, header: &PartHeader, answer: PutAnswer, found: Option<&Fo
     if is_failure && let Some(waiting) = state.waiting.remove(&(header.place.extent, header.offset)) {
         drop(waiting.send(Err(AppendError::not_sent("a planted fault"))));
     }
+    let has_more = !durable.is_empty();
     for part in durable {
         if let Some(waiting) = state.waiting.remove(&(part.place.extent, part.offset)) {
             // Whoever does not wait any more does not need to know.
@@ -96,6 +97,10 @@ fn answered(log: &Log, header: &PartHeader, answer: PutAnswer, found: Option<&Fo
         }
     }
     settle(log, &mut state, header);
+    drop(state);
+    if has_more {
+        log.bundle_acknowledged();
+    }
     choice
 }
 

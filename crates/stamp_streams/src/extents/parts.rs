@@ -64,7 +64,7 @@ impl Surroundings {
         answer.unwrap_or(PutAnswer::Unknown)
     }
 
-    async fn read_piece(&self, name: &str, offset: u64, length: u64) -> Result<Bytes, Found> {
+    pub(crate) async fn read_piece(&self, name: &str, offset: u64, length: u64) -> Result<Bytes, Found> {
         match self.try_object(self.objects.read(name, offset, length)).await {
             Some(Ok(bytes)) => Ok(bytes),
             Some(Err(StoreError::NotThere)) => Err(Found::NotThere),
@@ -166,14 +166,18 @@ impl Surroundings {
         Err(StampError::store(name, StoreError::Unavailable("no answer".to_owned())))
     }
 
-    /// Lists all names that begin so, page by page.
-    pub(crate) async fn list_names(&self, prefix: &str) -> Result<Vec<String>, StampError> {
+    /// Lists all names that begin so, behind this one, page by page.
+    pub(crate) async fn list_names(
+        &self,
+        prefix: &str,
+        behind: Option<&str>,
+    ) -> Result<Vec<String>, StampError> {
         let mut names: Vec<String> = Vec::new();
         let mut back_off = self.back_off();
         let mut failed = 0;
         loop {
             let after = names.last().cloned();
-            let listed = self.try_object(self.objects.list(prefix, after.as_deref())).await;
+            let listed = self.try_object(self.objects.list(prefix, after.as_deref().or(behind))).await;
             match listed {
                 Some(Ok(page)) => {
                     let is_last = !page.has_more || page.names.is_empty();
@@ -198,29 +202,29 @@ impl Surroundings {
     /// Lists the objects of extents.
     pub(crate) async fn list_parts(&self) -> Result<Vec<PartPath>, StampError> {
         let stamp = self.settings.stamp;
-        let names = self.list_names(&extents_folder(stamp)).await?;
+        let names = self.list_names(&extents_folder(stamp), None).await?;
         Ok(names.iter().filter_map(|name| PartPath::parse(name, stamp)).collect())
     }
 
-    /// Lists the offsets of an extent's objects.
-    pub(crate) async fn list_offsets(&self, extent: ExtentName) -> Result<Vec<u64>, StampError> {
+    /// Lists the offsets of an extent's objects from `from` on.
+    pub(crate) async fn list_offsets(&self, extent: ExtentName, from: u64) -> Result<Vec<u64>, StampError> {
         let stamp = self.settings.stamp;
-        let names = self.list_names(&extent_folder(stamp, extent)).await?;
+        let behind = from.checked_sub(1).map(|offset| self.part_name(extent, offset));
+        let names = self.list_names(&extent_folder(stamp, extent), behind.as_deref()).await?;
         Ok(names.iter().filter_map(|name| PartPath::parse(name, stamp)).map(|path| path.offset).collect())
     }
 
-    /// Deletes a part. A try of unknown outcome is repeated; the names of deleted extents are never used
-    /// again, so that a late one does no harm.
-    pub(crate) async fn delete_part(&self, path: PartPath) -> Result<(), StampError> {
-        let name = path.format(self.settings.stamp);
+    /// Deletes a part, a seal or a bundle. A try of unknown outcome is repeated; the names of deleted extents
+    /// are never used again, so that a late one does no harm.
+    pub(crate) async fn delete_named(&self, name: &str) -> Result<(), StampError> {
         let mut back_off = self.back_off();
         for _ in 0..TRIES_MAX {
-            match self.try_object(self.objects.delete(&name)).await {
+            match self.try_object(self.objects.delete(name)).await {
                 Some(Ok(()) | Err(StoreError::NotThere)) => return Ok(()),
-                Some(Err(error @ StoreError::Refused(_))) => return Err(StampError::store(&name, error)),
+                Some(Err(error @ StoreError::Refused(_))) => return Err(StampError::store(name, error)),
                 Some(Err(_)) | None => back_off.wait().await,
             }
         }
-        Err(StampError::store(&name, StoreError::UnknownOutcome("no answer".to_owned())))
+        Err(StampError::store(name, StoreError::UnknownOutcome("no answer".to_owned())))
     }
 }

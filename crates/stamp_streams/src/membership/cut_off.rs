@@ -21,20 +21,20 @@ pub(crate) struct PartWaiting<'a>(&'a Life);
 
 impl<'a> PartWaiting<'a> {
     pub(crate) fn begin(life: &'a Life) -> Self {
-        life.parts_answered.lock().sent(life.surroundings.clock.monotonic());
+        life.parts.answered.lock().sent(life.surroundings.clock.monotonic());
         PartWaiting(life)
     }
 }
 
 impl Drop for PartWaiting<'_> {
     fn drop(&mut self) {
-        self.0.parts_answered.lock().ended();
+        self.0.parts.answered.lock().ended();
     }
 }
 
 /// The object store has answered the process.
 pub(crate) fn note_answer(life: &Life) {
-    life.parts_answered.lock().answered(life.surroundings.clock.monotonic());
+    life.parts.answered.lock().answered(life.surroundings.clock.monotonic());
 }
 
 /// For how long no part may be answered before others should know: a part is given up when one try of it
@@ -49,11 +49,11 @@ pub(crate) async fn tell_others(life: Arc<Life>) {
     let (clock, patience) = (life.surroundings.clock.clone(), patience(&life));
     while life.holds() {
         clock.sleep(patience / LOOKS).await;
-        let chosen = life.parts_answered.lock().choose_tell(clock.monotonic(), patience);
+        let chosen = life.parts.answered.lock().choose_tell(clock.monotonic(), patience);
         if let Some(tell) = chosen
             && send(&life, tell).await
         {
-            life.parts_answered.lock().committed(tell);
+            life.parts.answered.lock().committed(tell);
         }
     }
 }

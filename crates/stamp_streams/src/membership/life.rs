@@ -31,6 +31,14 @@ pub(crate) struct NotTaken {
     pub(crate) handles: Mutex<BTreeMap<RangeId, usize>>,
 }
 
+/// Parts of the process's logs, of all its ranges.
+#[derive(Default)]
+pub(crate) struct PartsOfLife {
+    pub(crate) answered: Mutex<PartsAnswered>,
+    /// Bytes of parts that wait for the others of their bundles.
+    pub(crate) waiting_size: Arc<AtomicU64>,
+}
+
 /// One life of a process.
 pub struct Life {
     pub(crate) surroundings: Surroundings,
@@ -38,7 +46,7 @@ pub struct Life {
     pub(crate) store_lease: StoreLease,
     pub(crate) not_taken: NotTaken,
     pub(crate) loops: Arc<Loops>,
-    pub(crate) parts_answered: Mutex<PartsAnswered>,
+    pub(crate) parts: PartsOfLife,
     incarnation: Incarnation,
     life: StampLife,
     restores: u64,
@@ -67,7 +75,7 @@ impl Life {
             store_lease,
             not_taken: NotTaken::default(),
             loops: Arc::default(),
-            parts_answered: Mutex::default(),
+            parts: PartsOfLife::default(),
             incarnation,
             life,
             restores: entry.restores,

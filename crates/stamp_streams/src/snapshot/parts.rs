@@ -122,7 +122,7 @@ impl SnapshotParts {
             };
             return lengths.iter().map(hint).collect();
         }
-        let mut offsets = self.surroundings.list_offsets(self.extent).await.unwrap_or_default();
+        let mut offsets = self.surroundings.list_offsets(self.extent, 0).await.unwrap_or_default();
         if let Until::Length(_, length) = &self.until {
             offsets.retain(|offset| offset < length);
         }

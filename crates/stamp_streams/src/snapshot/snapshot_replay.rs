@@ -35,6 +35,8 @@ pub(super) struct SnapshotReplay {
     extents: VecDeque<(ExtentName, u64)>,
     /// Blocks of this extent before this offset are passed over.
     skipped: Option<(ExtentName, u64)>,
+    /// Whether its parts are kept for a load.
+    is_kept: bool,
     reading: Option<Reading>,
     current: Option<Current>,
 }
@@ -55,13 +57,18 @@ impl SnapshotReplay {
             let (first, _) = extents.front().ok_or(StreamError::NoExtent(from.extent))?;
             skipped = Some((*first, from.offset));
         }
-        Ok(SnapshotReplay { inner, extents, skipped, reading: None, current: None })
+        let is_kept = inner.surroundings.ahead.keeps_whole(stream.as_str());
+        Ok(SnapshotReplay { inner, extents, skipped, is_kept, reading: None, current: None })
     }
 
     /// The next extent's parts; false: there is none.
     async fn begin_extent(&mut self) -> Result<bool, StreamError> {
         let Some((extent, _)) = self.extents.pop_front() else { return Ok(false) };
         let from = self.skipped.filter(|(skipped, _)| *skipped == extent).map_or(0, |(_, from)| from);
+        let surroundings = &self.inner.surroundings;
+        if self.is_kept && surroundings.ahead.is_keeping() {
+            surroundings.keep_bundles(extent, from).await;
+        }
         let parts = self.inner.parts_from(extent, from).await?;
         let hints: VecDeque<_> = parts.iter().map(|(start, end)| (*start, end - start)).collect();
         let ahead = PartsAhead::new(&self.inner.surroundings, extent, hints);

@@ -6,7 +6,7 @@ use crate::nemesis::start;
 use crate::network::{LATE_MS_MAX, Weather};
 use crate::objects::Health;
 use crate::world::{HOSTS, STAMP, World};
-use stamp::{ExtentName, PartPath};
+use stamp::{BundlePath, ExtentName, PartPath};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -74,7 +74,7 @@ async fn check_all_writes(world: &Arc<World>) -> Result<(), String> {
     Ok(())
 }
 
-/// Of an extent that no document names nothing is left but a tombstone.
+/// Of an extent that no document names nothing is left but a tombstone, no bundle either.
 async fn check_store(world: &Arc<World>) -> Result<(), String> {
     let mut left = BTreeMap::new();
     for _ in 0..30 {
@@ -91,6 +91,9 @@ fn unnamed(world: &World) -> BTreeMap<ExtentName, usize> {
     let mut extents: BTreeMap<ExtentName, usize> = BTreeMap::new();
     for path in world.objects.names().iter().filter_map(|name| PartPath::parse(name, STAMP)) {
         *extents.entry(path.extent).or_default() += 1;
+    }
+    for path in world.objects.names().iter().filter_map(|name| BundlePath::parse(name, STAMP)) {
+        *extents.entry(path.extent).or_default() += 2;
     }
     extents.retain(|extent, objects| *objects > 1 && !world.keys.names(*extent));
     extents

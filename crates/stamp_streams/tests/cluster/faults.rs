@@ -26,11 +26,12 @@ pub(crate) enum Fault {
     KeyAlone,
     NoRollForward,
     RestoreWhileLive,
+    BundleUnacknowledged,
 }
 
 impl Fault {
     /// Those of the contract's table first.
-    pub(crate) const ALL: [Fault; 17] = [
+    pub(crate) const ALL: [Fault; 18] = [
         Fault::SkipTheSeal,
         Fault::SealUnderAnotherName,
         Fault::EqualEpochs,
@@ -48,6 +49,7 @@ impl Fault {
         Fault::TrimByAnOldDocument,
         Fault::StraySealLeftAlone,
         Fault::BeatWithoutLoops,
+        Fault::BundleUnacknowledged,
     ];
 
     /// Faults of which it is not known how many seeds find them.
@@ -98,6 +100,7 @@ impl Fault {
             Fault::KeyAlone => (&[Breach::TrustKeyAlone], &[]),
             Fault::NoRollForward => (&[Breach::NoRollForward], &[]),
             Fault::RestoreWhileLive => (&[Breach::RestoreWhileLive], &[]),
+            Fault::BundleUnacknowledged => (&[Breach::BundleUnacknowledged], &[]),
         }
     }
 

@@ -14,6 +14,7 @@
 
 mod application;
 mod bad_input;
+mod bundles;
 mod checks;
 mod clients;
 mod faults;

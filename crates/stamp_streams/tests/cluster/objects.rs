@@ -2,12 +2,14 @@
 
 use crate::network::Link;
 use async_trait::async_trait;
+use base::checksum::crc64;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use stamp::PutAnswer;
 use stamp_streams::{LIST_PAGE_NAMES_MAX, ListPage, ObjectStore, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -39,6 +41,7 @@ pub(crate) struct SimObjects {
     pub(crate) state: Mutex<ObjectsState>,
     pub(crate) wrong: Mutex<Option<String>>,
     pub(crate) check: Mutex<Option<Box<DeletionCheck>>>,
+    pub(crate) reads: AtomicUsize,
 }
 
 impl SimObjects {
@@ -50,7 +53,12 @@ impl SimObjects {
             stuck: None,
             list_lag,
         };
-        SimObjects { state: Mutex::new(state), wrong: Mutex::default(), check: Mutex::default() }
+        SimObjects {
+            state: Mutex::new(state),
+            wrong: Mutex::default(),
+            check: Mutex::default(),
+            reads: AtomicUsize::new(0),
+        }
     }
 
     fn is_stuck(state: &ObjectsState, name: &str) -> bool {
@@ -70,11 +78,15 @@ impl SimObjects {
         if state.health == Health::Full {
             return Some(PutAnswer::Failed { status: 507 });
         }
+        // Nothing depends on a bundle: one in four is damaged.
+        let is_damaged = name.contains("/bundle/") && crc64(&[name.as_bytes()]).is_multiple_of(4);
+        let content = if is_damaged { content.slice(1..) } else { content };
         state.objects.insert(name.to_owned(), (content, Instant::now()));
         Some(PutAnswer::Created)
     }
 
     pub(crate) fn read(&self, name: &str) -> Option<Result<Bytes, StoreError>> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
         let state = self.state.lock();
         if Self::is_stuck(&state, name) {
             return None;

@@ -100,6 +100,8 @@ impl Server {
             }
             match watch.take(range).await {
                 Ok(Taken::Range(owned)) => server.serve(&life, owned).await,
+                // By a split this process may serve it meanwhile.
+                _ if server.serves(range) => return,
                 Ok(Taken::Owned | Taken::Wait(_) | Taken::NotNow) => {}
                 Err(StampError::Stored(error)) => server.world.found_damage(&error),
                 Err(_) => {}
@@ -123,6 +125,10 @@ impl Server {
         };
         let patience = self.sleep_ms(self.world.random.below(8000));
         futures_util::future::select(std::pin::pin!(reading), std::pin::pin!(patience)).await;
+    }
+
+    fn serves(&self, range: RangeId) -> bool {
+        matches!(self.ranges.lock().get(&range), Some(Slot::Served(_)))
     }
 
     /// How this life is with a range, if the process is still in it.

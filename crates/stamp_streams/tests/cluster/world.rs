@@ -10,8 +10,8 @@ use crate::objects::{HostObjects, SimObjects};
 use crate::server::Server;
 use parking_lot::Mutex;
 use sim::SimRandom;
-use stamp::{KeyLimits, PartPath, StampId, StoredError, WindowBounds};
-use stamp_streams::{Breach, FirstRange, Planted, StampSettings, Surroundings, found};
+use stamp::{BundleBounds, KeyLimits, PartPath, StampId, StoredError, WindowBounds};
+use stamp_streams::{Breach, Bundles, FirstRange, Planted, StampSettings, Surroundings, found};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -58,9 +58,20 @@ pub(crate) struct World {
     is_over: AtomicBool,
 }
 
+/// Small ones: the parts of a history have some tens of bytes.
+fn bundle_bounds(random: &SimRandom) -> BundleBounds {
+    BundleBounds {
+        parts_max: 2 + random.below(6) as usize,
+        size_bytes: 40 + random.below(200),
+        part_size_bytes_max: 30 + random.below(60),
+        waiting_size_bytes_max: 100 + random.below(1000),
+    }
+}
+
 fn settings(random: &SimRandom, planted: Planted) -> StampSettings {
     let mut settings = StampSettings::new(STAMP);
     settings.window = WindowBounds { parts_max: 1 + random.below(3) as usize, size_bytes_max: 1 << 20 };
+    settings.bundles = Bundles { bounds: bundle_bounds(random), of: |_| true };
     settings.extent_size_bytes = [60, 200, 1000][random.below(3) as usize];
     settings.give_up_after = Duration::from_secs(6 + random.below(20));
     settings.names_early = random.one_in(2) || planted.has(Breach::RollBeforeSeal);
