@@ -20,6 +20,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(300);
 pub(super) const TAKES_OF_LEASE: u32 = 2;
 /// How long others leave the range of an owner that is silent or cut off to the process that comes first.
 const FIRST_TAKES_WITHIN: Duration = Duration::from_secs(1);
+/// How long a stamp that was taken and can't be opened is handed back.
+const HANDED_BACK_WITHIN: Duration = Duration::from_secs(1);
 /// After what failed it is tried again then.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -77,8 +79,9 @@ fn may_be_free(silence: Silence, ttl: Duration) -> bool {
 enum Tried {
     Taken(Arc<OwnedRange>),
     NotNow,
-    /// It may have been taken, and this process can't serve it: the life ends, so that another can.
-    StandDown,
+    /// It may have been taken, and this process can't serve it: it is handed back and the life ends, so that
+    /// another can.
+    StandDown(RangeId),
 }
 
 /// What a process that stands by has.
@@ -132,7 +135,10 @@ impl StandBy<'_> {
                         }
                     },
                     Tried::NotNow => self.surroundings().clock.sleep(LOOK_EVERY).await,
-                    Tried::StandDown => break,
+                    Tried::StandDown(range) => {
+                        self.hand_back(&watch, range).await;
+                        break;
+                    }
                 }
             }
             self.log_ahead.end();
@@ -143,7 +149,7 @@ impl StandBy<'_> {
     }
 
     async fn try_to_take(&self, watch: &RangeWatch) -> Result<Tried, StampFailure> {
-        let mut was_sent = false;
+        let mut sent_for = None;
         let tried = async {
             let ranges = watch.look().await?;
             let Some((range, own)) = ranges.into_iter().next() else { return Ok(Tried::NotNow) };
@@ -156,7 +162,7 @@ impl StandBy<'_> {
                 self.waiting.note("the object store does not answer this process".to_owned());
                 return Ok(Tried::NotNow);
             }
-            was_sent = true;
+            sent_for = Some(range);
             let keeps = self.log_ahead.keep();
             // It may have the range by then, and not reach the store that it must seal it in.
             let clock = &self.surroundings().clock;
@@ -165,7 +171,7 @@ impl StandBy<'_> {
                 Either::Left((taken, _)) => taken?,
                 Either::Right(_) => {
                     self.waiting.note("the stamp could not be taken in time".to_owned());
-                    return Ok(Tried::StandDown);
+                    return Ok(Tried::StandDown(range));
                 }
             };
             if keeps && !matches!(taken, Taken::Range(_)) {
@@ -186,9 +192,17 @@ impl StandBy<'_> {
             Err(StampError::Stored(error)) => Err(StampFailure::Refused(error.to_string())),
             Err(error) => {
                 self.waiting.note(error.to_string());
-                Ok(if was_sent { Tried::StandDown } else { Tried::NotNow })
+                Ok(sent_for.map_or(Tried::NotNow, Tried::StandDown))
             }
             Ok(tried) => Ok(tried),
+        }
+    }
+
+    /// Others need not wait for the end of the lease. If etcd does not answer, they do.
+    async fn hand_back(&self, watch: &RangeWatch, range: RangeId) {
+        let patience = self.surroundings().clock.sleep(HANDED_BACK_WITHIN);
+        if let Either::Left((Err(error), _)) = select(pin!(watch.hand_back(range)), patience).await {
+            tracing::debug!(%error, "the stamp was not handed back");
         }
     }
 

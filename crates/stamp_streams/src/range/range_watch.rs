@@ -13,8 +13,8 @@ use crate::range::owned_range::OwnedRange;
 use crate::settings::Breach;
 use parking_lot::Mutex;
 use stamp::{
-    AfterTransaction, HeldRange, Incarnation, Key, Observed, ObservedOwner, OwnEntry, RangeId, Revision,
-    Take, TakeChoice, TransactionAnswer, Value, choose_after_transaction, choose_take,
+    AfterTransaction, HeldRange, Incarnation, Key, Observed, ObservedOwner, OwnEntry, Owner, RangeId,
+    Revision, Take, TakeChoice, TransactionAnswer, Value, choose_after_transaction, choose_take,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -160,6 +160,25 @@ impl RangeWatch {
             }
             None => Ok(Taken::NotNow),
         }
+    }
+
+    /// Hands a range over that a take of this process got and could not open, so that another may take it at
+    /// once and need not wait for the lease's end. Nothing, if the range is not this process's.
+    ///
+    /// # Errors
+    ///
+    /// If the metadata store can't be reached.
+    pub async fn hand_back(&self, range: RangeId) -> Result<(), StampError> {
+        let life = &self.life;
+        let Observation::Of(observed) = self.observe(range).await? else { return Ok(()) };
+        let Observed { own, document, revision, .. } = *observed;
+        let is_served = life.not_taken.handles.lock().contains_key(&range);
+        if own.owner != Some(life.incarnation()) || is_served {
+            return Ok(());
+        }
+        let owner = Owner { incarnation: life.incarnation(), epoch: own.epoch };
+        let held = HeldRange::new(life.life(), owner, document, revision);
+        OwnedRange::new(life, held, None).give_up().await
     }
 
     async fn observe(&self, range: RangeId) -> Result<Observation, StampError> {

@@ -183,6 +183,31 @@ fn a_range_that_can_not_go_on_in_time_can_be_given_up() {
     });
 }
 
+/// Whoever took a range and could not seal it left it named, and others waited for its lease.
+#[test]
+fn a_range_that_can_not_be_opened_is_handed_back() {
+    run(async {
+        let (world, operator, life, range) = holder().await;
+        let stream = *range.document().streams.keys().next().expect("a stream");
+        range.log(stream).append("part".into()).await.expect("sent").durable().await.expect("durable");
+        range.give_up().await.expect("given up");
+        let [taker, other] = [Life::join(&operator).await, Life::join(&operator).await].map(Result::unwrap);
+        let watch = RangeWatch::new(&taker);
+        let name = range.range();
+        watch.hand_back(name).await.expect("it is nobody's");
+        world.objects.state.lock().health = Health::Down;
+        let taking = tokio::time::timeout(Duration::from_secs(3), watch.take(name)).await;
+        assert!(taking.is_err(), "nobody can seal it");
+        world.objects.state.lock().health = Health::Well;
+        RangeWatch::new(&other).hand_back(name).await.expect("an answer");
+        assert!(take(&other).await.is_none(), "it was another's to hand back");
+        watch.hand_back(name).await.expect("handed back");
+        assert!(take(&other).await.is_some(), "it is free at once");
+        watch.hand_back(name).await.expect("an answer");
+        assert!(life.holds() && taker.holds() && other.holds());
+    });
+}
+
 #[test]
 fn the_newest_backups_stay() {
     run(async {

@@ -103,6 +103,10 @@ struct Sizes {
     /// Blobs before the first fault; without it 10,000, short 200.
     #[arg(long)]
     blobs: Option<usize>,
+    /// All rows and blobs are read back after so many rounds, and after the last one: what an earlier round
+    /// lost is found, but not which one it was.
+    #[arg(long, default_value_t = 1)]
+    read_back_every: usize,
     /// Messages that wait in a queue all the time; without it 100,000, short 500.
     #[arg(long)]
     messages: Option<usize>,
@@ -150,6 +154,8 @@ pub(super) struct Plan {
     pub(super) takes_late: bool,
     pub(super) store: StoreKind,
     pub(super) rounds: usize,
+    /// So many rounds have one reading back of everything.
+    pub(super) read_back_every: usize,
     /// None: all that the store allows.
     pub(super) faults: Vec<Fault>,
     pub(super) lease: Duration,
@@ -193,6 +199,7 @@ impl StampArguments {
             takes_late: processes.takes_late,
             store: self.store,
             rounds: size(self.rounds, 10, 1),
+            read_back_every: sizes.read_back_every.max(1),
             faults,
             lease: processes.lease.unwrap_or(lease),
             etcd_members: size(processes.etcd_members, 3, 1),
@@ -248,6 +255,7 @@ mod tests {
         let long = plan("stamp");
         assert_eq!((long.entities, long.rounds, long.etcd_members), (1_000_000, 10, 3));
         assert!(long.faults.is_empty());
+        assert_eq!(long.read_back_every, 1);
         let within = Duration::from_secs(900);
         assert_eq!(long.demand, Demand { ranges: 20, log_bytes: 256 << 20, within });
         let short = plan("stamp --short");

@@ -224,12 +224,10 @@ impl Load {
         [sum(|writer| writer.acknowledged), sum(|writer| writer.unknown), uploads, self.work.consumed()]
     }
 
-    /// Reads all rows and blobs back, and drains the round's queue, or both queues at the end.
-    pub(super) fn verify(&mut self, is_last: bool) -> Outcome<Verified> {
-        let never = AtomicBool::new(false);
+    /// Reads all rows and blobs back.
+    pub(super) fn verify(&mut self) -> Outcome<Verified> {
         let addresses = &self.addresses;
         let (findings, blobs) = (&self.findings, &self.blobs);
-        let shared = Shared { findings, stop: &never, fills: &never };
         let writers = &mut self.writers;
         let (rows, blob_count) = std::thread::scope(|scope| {
             let rows: Vec<_> = writers
@@ -247,6 +245,15 @@ impl Load {
                 .collect();
             (sum(rows), sum(blobs))
         });
+        let (_, deleted_blobs) = self.blobs.done();
+        Ok(Verified { rows: rows?, blobs: blob_count?, deleted_blobs })
+    }
+
+    /// Drains the round's queue, or both queues at the end; answers how many messages there were.
+    pub(super) fn drain(&mut self, is_last: bool) -> Outcome<usize> {
+        let never = AtomicBool::new(false);
+        let (findings, addresses) = (&self.findings, &self.addresses);
+        let shared = Shared { findings, stop: &never, fills: &never };
         let routers =
             || (0..DRAINER_COUNT).map(|_| Router::new(Service::Queue, &addresses.queues, 0)).collect();
         let mut messages = self.work.drain(routers(), &shared)?;
@@ -256,8 +263,7 @@ impl Load {
             println!("      the {standing} standing messages were drained in {:.1?}", started_at.elapsed());
             messages += standing;
         }
-        let (_, deleted_blobs) = self.blobs.done();
-        Ok(Verified { rows: rows?, blobs: blob_count?, deleted_blobs, messages })
+        Ok(messages)
     }
 
     /// What was found since the last call.
@@ -313,7 +319,6 @@ pub(super) struct Verified {
     pub(super) blobs: usize,
     /// Since the start.
     pub(super) deleted_blobs: u64,
-    pub(super) messages: usize,
 }
 
 /// Ends the threads of a round, also when its body fails or panics.

@@ -36,7 +36,6 @@ use cluster::Cluster;
 use fault_kind::Fault;
 use faults::TAKE_OVER_BEYOND_LEASE;
 use load::Load;
-use measured::Demand;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use verdict::Round;
@@ -147,7 +146,7 @@ fn run_rounds(plan: &Plan, spoil: Option<BreakKind>, seed: u64, binary: &Path, f
         let is_last = number == faults.len() * plan.rounds;
         let spoil = spoil.filter(|_| number == 1);
         let (cluster, load) = (&mut cluster, &mut load);
-        let round = run_round(number, *fault, spoil, is_last, plan.demand, cluster, load)
+        let round = run_round(number, *fault, spoil, is_last, plan, cluster, load)
             .map_err(|error| format!("round {number} ({fault:?}): {error}"))?;
         println!("{}", round.line());
         for name in round.idle() {
@@ -174,7 +173,7 @@ fn run_round(
     fault: Fault,
     spoil: Option<BreakKind>,
     is_last: bool,
-    demand: Demand,
+    plan: &Plan,
     cluster: &mut Cluster,
     load: &mut Load,
 ) -> Outcome<Round> {
@@ -184,7 +183,7 @@ fn run_round(
     let ((from, until), seen) = load.run_during(|fills| {
         std::thread::sleep(WARM_UP);
         let started_at = Instant::now();
-        let measured = preparation::prepare(cluster, demand, fills)?;
+        let measured = preparation::prepare(cluster, plan.demand, fills)?;
         println!("      before the fault: {measured} (after {:.1?} of groups)", started_at.elapsed());
         let struck = fault.strike(cluster, number)?;
         std::thread::sleep(struck.lasts_for);
@@ -212,12 +211,15 @@ fn run_round(
     })?;
     cluster.wait_until_served()?;
     cluster.check()?;
-    let verified = load.verify(is_last)?;
+    let messages = load.drain(is_last)?;
+    if is_last || number.is_multiple_of(plan.read_back_every) {
+        let verified = load.verify()?;
+        println!(
+            "      read back: {} rows, {} blobs ({} deleted so far), {messages} messages",
+            verified.rows, verified.blobs, verified.deleted_blobs
+        );
+    }
     let counts = load.take_counts();
-    println!(
-        "      read back: {} rows, {} blobs ({} deleted so far), {} messages",
-        verified.rows, verified.blobs, verified.deleted_blobs, verified.messages
-    );
     let until = until.unwrap_or(seen.until);
     let outage = timeline::worst_outage(&timeline::until(&seen.gaps, until), from, allowed, until);
     let load::Seen { writes, unknown, reads, uploads, messages, .. } = seen;
