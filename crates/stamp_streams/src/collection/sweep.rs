@@ -82,7 +82,11 @@ impl Sweeper {
             false => None,
         };
         let paths: BTreeSet<PartPath> = life.surroundings.list_parts().await?.into_iter().collect();
-        let bundles: BTreeSet<BundlePath> = life.surroundings.list_bundles().await?.into_iter().collect();
+        let bundles = life.surroundings.list_bundles().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "bundles are swept another time");
+            Vec::new()
+        });
+        let bundles: BTreeSet<BundlePath> = bundles.into_iter().collect();
         let ended_at = life.metadata.read(&[Key::Collection]).await?.revision;
         let values = match early {
             Some(mut values) => {
@@ -104,7 +108,7 @@ impl Sweeper {
         let mut swept = Swept::default();
         let (deleted, others): (Vec<_>, Vec<_>) =
             actions.into_iter().partition(|action| action.object(life.life().stamp).is_some());
-        // An extent of which something is deleted has no other step in the same sweep.
+        // An extent of which a part is deleted has no other step in the same sweep.
         let not_deleted = self.delete(deleted, &mut swept).await;
         for action in others {
             if !life.holds() {

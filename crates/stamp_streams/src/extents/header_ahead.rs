@@ -6,6 +6,7 @@
 //! what that reads whole at once, those that are in bundles from there. What always holds: only headers that
 //! are there are read ahead; that something is not there is never taken from here.
 
+use crate::extents::bundles::PARTS_WORTH_BUNDLES;
 use crate::surroundings::Surroundings;
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -74,11 +75,6 @@ impl HeadersAhead {
         // is not known is read without a listing.
         if offset > 0 && self.held.is_empty() && !std::mem::take(&mut self.was_known) {
             self.fill(surroundings, extent, offset).await;
-            if let Some(header) = surroundings.ahead.header(extent, offset) {
-                self.was_known = true;
-                self.held.remove(&offset);
-                return Found::Header(header);
-            }
         }
         match self.held.remove(&offset) {
             Some(found) => found,
@@ -87,13 +83,6 @@ impl HeadersAhead {
     }
 
     async fn fill(&mut self, surroundings: &Surroundings, extent: ExtentName, from: u64) {
-        let uses_bundles = self.keeps_whole && surroundings.ahead.is_keeping();
-        if uses_bundles && !std::mem::replace(&mut self.has_read_bundles, true) {
-            surroundings.keep_bundles(extent, from).await;
-            if surroundings.ahead.header(extent, from).is_some() {
-                return;
-            }
-        }
         if self.listed.is_none() {
             // Without a listing the walk goes on alone.
             let mut offsets = surroundings.list_offsets(extent, from).await.unwrap_or_default();
@@ -103,6 +92,11 @@ impl HeadersAhead {
         let Some(listed) = &mut self.listed else { return };
         while listed.last().is_some_and(|offset| *offset < from) {
             listed.pop();
+        }
+        let uses_bundles = self.keeps_whole && listed.len() >= PARTS_WORTH_BUNDLES;
+        if uses_bundles && !std::mem::replace(&mut self.has_read_bundles, true) {
+            // What is read below is taken from them.
+            surroundings.keep_bundles(extent, from).await;
         }
         let next = listed.split_off(listed.len().saturating_sub(HELD_COUNT_MAX));
         let mut reads = Vec::with_capacity(next.len());

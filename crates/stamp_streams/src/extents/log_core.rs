@@ -39,8 +39,6 @@ pub(crate) struct LogState {
     pub(crate) waiting: BTreeMap<(ExtentName, u64), Acknowledged>,
     /// Parts that wait for the others of their bundle, while an extent is open whose parts are bundled.
     pub(crate) gather: Option<PartGather>,
-    /// Whether a bundle is under way.
-    pub(crate) is_bundling: bool,
     /// Lengths of extents that this owner sealed, while they are not recorded: one, or two after a failure.
     pub(crate) unrecorded: Vec<Change>,
     /// Whether the tail is being closed, or must stay closed: nothing is pushed.

@@ -4,7 +4,7 @@
 //! wait than are allowed, in one log and in the process.
 
 use bytes::{Bytes, BytesMut};
-use stamp::{BundleBounds, BundlePath, PartHeader};
+use stamp::{BundleBounds, BundlePath, PART_HEADER_SIZE, PartHeader};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +13,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const WAITING_BUNDLES_MAX: usize = 2;
 /// Parts between two that are too large are bundled if they are at least this part of a bundle.
 const SHORT_BUNDLE_OF_PARTS: usize = 4;
+
+/// The parts of a bundle: one at least.
+pub(crate) struct Gathered(Vec<(PartHeader, Bytes)>);
+
+impl Gathered {
+    /// Its name.
+    pub(crate) fn path(&self) -> BundlePath {
+        let (first, last) = (&self.0[0].0, &self.0[self.0.len() - 1].0);
+        BundlePath { extent: first.place.extent, offset: first.offset, end: last.end() }
+    }
+
+    /// The object.
+    pub(crate) fn content(&self) -> Bytes {
+        let size: usize = self.0.iter().map(|(_, body)| PART_HEADER_SIZE + body.len()).sum();
+        let mut content = BytesMut::with_capacity(size);
+        for (header, body) in &self.0 {
+            content.extend_from_slice(&header.encode());
+            content.extend_from_slice(body);
+        }
+        content.freeze()
+    }
+}
 
 /// Parts that wait.
 pub(crate) struct PartGather {
@@ -44,26 +66,31 @@ impl PartGather {
         self.parts.push_back((*header, body.clone()));
     }
 
-    /// The next bundle, of parts that are acknowledged up to `end` of the extent: its name and its content.
-    pub(crate) fn take(&mut self, end: u64) -> Option<(BundlePath, Bytes)> {
+    /// Whether [`Self::take`] may have one.
+    pub(crate) fn has_bundle(&self, end: u64) -> bool {
+        let (count, is_whole) = self.next_count(end);
+        is_whole || count > 0 && self.is_broken_behind(count)
+    }
+
+    /// The next bundle, of parts that are acknowledged up to `end` of the extent.
+    pub(crate) fn take(&mut self, end: u64) -> Option<Gathered> {
         loop {
             let (count, is_whole) = self.next_count(end);
-            let last = self.parts.get(count.checked_sub(1)?)?.0;
-            let is_broken = self.parts.get(count).is_some_and(|(next, _)| next.offset != last.end());
-            if !is_whole && !is_broken {
+            if count == 0 || !is_whole && !self.is_broken_behind(count) {
                 return None;
             }
-            let first = self.parts.front()?.0;
-            let path = BundlePath { extent: first.place.extent, offset: first.offset, end: last.end() };
-            let mut content = BytesMut::new();
-            for (header, body) in self.take_front(count) {
-                content.extend_from_slice(&header.encode());
-                content.extend_from_slice(&body);
-            }
+            let parts = self.take_front(count);
             if is_whole || count >= self.bounds.parts_max.div_ceil(SHORT_BUNDLE_OF_PARTS).max(2) {
-                return Some((path, content.freeze()));
+                return Some(Gathered(parts));
             }
         }
+    }
+
+    /// Whether the part behind the first ones does not follow them.
+    fn is_broken_behind(&self, count: usize) -> bool {
+        let last = count.checked_sub(1).and_then(|last| self.parts.get(last));
+        let next = self.parts.get(count);
+        last.zip(next).is_some_and(|((last, _), (next, _))| next.offset != last.end())
     }
 
     /// How many parts the next bundle would have, and whether it can have no more.
@@ -148,7 +175,11 @@ mod tests {
 
         /// What is taken: begin, end, lengths of its parts.
         fn take(&mut self, end: u64) -> Option<(u64, u64, Vec<u64>)> {
-            let (path, content) = self.gather.take(end)?;
+            let has_bundle = self.gather.has_bundle(end);
+            let taken = self.gather.take(end);
+            assert!(has_bundle || taken.is_none());
+            let taken = taken?;
+            let (path, content) = (taken.path(), taken.content());
             let parts = split_bundle(&content, StampId(1), path).expect("parts");
             Some((path.offset, path.end, parts.iter().map(|(header, _)| header.body_length).collect()))
         }

@@ -7,6 +7,7 @@
 //! What always holds: only what was there, with the right checksums, is kept; that something is not there is
 //! never taken from here; no more bytes are kept than were allowed.
 
+use crate::extents::bundles::BundleReads;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use stamp::{ExtentName, PART_HEADER_SIZE, PartHeader};
@@ -33,6 +34,7 @@ pub struct ReadAhead {
     kept: Mutex<Kept>,
     /// Whether anything is kept, or is to be: every read asks.
     is_on: AtomicBool,
+    pub(crate) bundle_reads: BundleReads,
 }
 
 impl ReadAhead {

@@ -1,9 +1,11 @@
 //! A stream from a place to its present end, parts read ahead.
 //!
-//! What always holds: parts come in order, each with the right checksum and length; at most
-//! [`PARTS_AHEAD_MAX`] parts and, unless one alone is larger, [`READ_AHEAD_SIZE_BYTES`] are under way.
+//! Small parts are read many at a time where bundles have them. What always holds: parts come in order, each
+//! with the right checksum and length; at most [`PARTS_AHEAD_MAX`] requests and, unless one alone is for more,
+//! [`READ_AHEAD_SIZE_BYTES`] are under way.
 
 use crate::error::StampError;
+use crate::extents::bundles::PARTS_WORTH_BUNDLES;
 use crate::extents::parts::ReadPart;
 use crate::layer::held::{Held, of_stamp};
 use crate::layer::part_starts::Starts;
@@ -11,12 +13,12 @@ use base::BoxFuture;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
-use stamp::{ExtentName, Found, PartKind, StoredError};
+use stamp::{BundlePath, ExtentName, Found, PartKind, StoredError};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use stream::{Location, ReplayBlocks, StreamError, StreamName, step_over_block, verify_block};
 
-/// Parts that are read ahead.
+/// Parts, or bundles of them, that are read ahead.
 const PARTS_AHEAD_MAX: usize = 16;
 /// Their bytes.
 const READ_AHEAD_SIZE_BYTES: u64 = 16 << 20;
@@ -29,6 +31,18 @@ struct PartToRead {
     end: u64,
 }
 
+/// What is read with one request: a part, or a bundle of several.
+struct Piece {
+    parts: Vec<PartToRead>,
+    bundle: Option<BundlePath>,
+}
+
+impl Piece {
+    fn size(&self) -> u64 {
+        self.parts.iter().map(|part| part.end - part.start).sum()
+    }
+}
+
 type PartRead = (PartToRead, Result<Bytes, StampError>);
 
 /// Reads the blocks of a stream.
@@ -38,9 +52,13 @@ pub(super) struct StampReplay {
     extents: VecDeque<(ExtentName, Option<u64>)>,
     /// Blocks of this extent before this offset are passed over.
     skipped: Option<(ExtentName, u64)>,
-    parts: VecDeque<PartToRead>,
-    ahead: FuturesOrdered<BoxFuture<'static, PartRead>>,
+    /// Whether its small parts are in bundles.
+    is_bundled: bool,
+    pieces: VecDeque<Piece>,
+    ahead: FuturesOrdered<BoxFuture<'static, Vec<PartRead>>>,
     ahead_size: u64,
+    /// Parts of a bundle that are shown next.
+    read: VecDeque<PartRead>,
     /// The part whose blocks are being shown, and how much of it was.
     current: Option<(PartToRead, Bytes, usize)>,
 }
@@ -61,6 +79,7 @@ impl StampReplay {
             let (first, _) = extents.front().ok_or(StreamError::NoExtent(from.extent))?;
             skipped = Some((*first, from.offset));
         }
+        let is_bundled = (held.range.surroundings().settings.bundles.of)(stream.as_str());
         // What is open has been sealed before a range is loaded.
         let listed: u64 = extents.iter().filter_map(|(_, length)| *length).sum();
         held.replay_progress.note_begun(listed.saturating_sub(skipped.map_or(0, |(_, from)| from)));
@@ -68,9 +87,11 @@ impl StampReplay {
             held,
             extents,
             skipped,
-            parts: VecDeque::new(),
+            is_bundled,
+            pieces: VecDeque::new(),
             ahead: FuturesOrdered::new(),
             ahead_size: 0,
+            read: VecDeque::new(),
             current: None,
         })
     }
@@ -78,20 +99,19 @@ impl StampReplay {
     /// Has as much read ahead as is allowed.
     async fn read_ahead(&mut self) -> Result<(), StreamError> {
         loop {
-            if self.parts.is_empty() && !self.begin_extent().await? {
+            if self.pieces.is_empty() && !self.begin_extent().await? {
                 return Ok(());
             }
-            let Some(part) = self.parts.front().copied() else { continue };
-            let size = part.end - part.start;
+            let Some(size) = self.pieces.front().map(Piece::size) else { continue };
             let is_full =
                 self.ahead.len() >= PARTS_AHEAD_MAX || self.ahead_size + size > READ_AHEAD_SIZE_BYTES;
             if is_full && !self.ahead.is_empty() {
                 return Ok(());
             }
-            self.parts.pop_front();
+            let Some(piece) = self.pieces.pop_front() else { continue };
             self.ahead_size += size;
             let held = self.held.clone();
-            self.ahead.push_back(Box::pin(async move { (part, held.read_whole(part).await) }));
+            self.ahead.push_back(Box::pin(async move { held.read_piece(piece).await }));
         }
     }
 
@@ -112,7 +132,11 @@ impl StampReplay {
             None => Arc::new(held.starts.open(extent, held.open_length(extent))),
         };
         let parts = Starts::parts_from(&starts, from);
-        self.parts.extend(parts.into_iter().map(|(start, end)| PartToRead { extent, start, end }));
+        let bundles = match self.is_bundled {
+            true => self.held.bundles_worth_reading(extent, &parts).await,
+            false => Vec::new(),
+        };
+        self.pieces.extend(pieces(extent, &parts, &bundles));
         Ok(true)
     }
 
@@ -130,14 +154,36 @@ impl StampReplay {
                 }
                 self.current = None;
             }
-            self.read_ahead().await?;
-            let Some((part, read)) = self.ahead.next().await else { return Ok(None) };
-            self.ahead_size -= part.end - part.start;
+            let Some((part, read)) = self.read.pop_front() else {
+                self.read_ahead().await?;
+                let Some(read) = self.ahead.next().await else { return Ok(None) };
+                self.ahead_size -= read.iter().map(|(part, _)| part.end - part.start).sum::<u64>();
+                self.read.extend(read);
+                continue;
+            };
             let from = self.skipped.filter(|(of, _)| *of == part.extent).map_or(0, |(_, from)| from);
             self.held.replay_progress.note_read(part.end.saturating_sub(part.start.max(from)));
             self.current = Some((part, read.map_err(of_stamp)?, 0));
         }
     }
+}
+
+/// With which requests these parts of an extent are read: those that fill a bundle with one.
+fn pieces(extent: ExtentName, parts: &[(u64, u64)], bundles: &[BundlePath]) -> Vec<Piece> {
+    let (mut pieces, mut rest) = (Vec::new(), parts);
+    while let Some((offset, _)) = rest.first() {
+        let bundle = bundles.iter().find(|bundle| bundle.offset == *offset);
+        let count = bundle.and_then(|bundle| rest.iter().position(|(_, end)| *end == bundle.end));
+        let (bundle, count) = match count {
+            Some(last) => (bundle.copied(), last + 1),
+            None => (None, 1),
+        };
+        let (of_piece, behind) = rest.split_at(count);
+        let parts = of_piece.iter().map(|(start, end)| PartToRead { extent, start: *start, end: *end });
+        pieces.push(Piece { parts: parts.collect(), bundle });
+        rest = behind;
+    }
+    pieces
 }
 
 /// The block at `at` of the body of the part at `start`: its place, its payload, and what is behind it.
@@ -163,6 +209,37 @@ impl ReplayBlocks for StampReplay {
 }
 
 impl Held {
+    /// The bundles of an extent, if enough of these parts would be read one by one.
+    async fn bundles_worth_reading(&self, extent: ExtentName, parts: &[(u64, u64)]) -> Vec<BundlePath> {
+        let surroundings = self.range.surroundings();
+        let to_read = parts.iter().filter(|(start, _)| surroundings.ahead.header(extent, *start).is_none());
+        match to_read.take(PARTS_WORTH_BUNDLES).count() == PARTS_WORTH_BUNDLES {
+            true => surroundings.list_bundles_of(extent).await,
+            false => Vec::new(),
+        }
+    }
+
+    /// The bodies of parts that must be there. What the bundle does not give as it should be is read one by
+    /// one.
+    async fn read_piece(&self, piece: Piece) -> Vec<PartRead> {
+        let surroundings = self.range.surroundings();
+        if let Some(bundle) = piece.bundle
+            && let Ok(read) = surroundings.read_bundle(bundle).await
+            && read
+                .iter()
+                .map(|(header, _)| (header.offset, header.end()))
+                .eq(piece.parts.iter().map(|part| (part.start, part.end)))
+        {
+            let bodies = read.into_iter().map(|(_, body)| Ok(body));
+            return piece.parts.into_iter().zip(bodies).collect();
+        }
+        let mut read = Vec::with_capacity(piece.parts.len());
+        for part in piece.parts {
+            read.push((part, self.read_whole(part).await));
+        }
+        read
+    }
+
     /// The body of a part that must be there.
     async fn read_whole(&self, part: PartToRead) -> Result<Bytes, StampError> {
         let surroundings = self.range.surroundings();

@@ -5,6 +5,7 @@
 
 use crate::backup::store_mark::check_store;
 use crate::error::StampError;
+use crate::extents::bundle_turns::BundleTurns;
 use crate::membership::loops::Loops;
 use crate::membership::parts_answered::PartsAnswered;
 use crate::metadata::metadata_store::{Metadata, read_life};
@@ -37,6 +38,8 @@ pub(crate) struct PartsOfLife {
     pub(crate) answered: Mutex<PartsAnswered>,
     /// Bytes of parts that wait for the others of their bundles.
     pub(crate) waiting_size: Arc<AtomicU64>,
+    /// Bundles under way.
+    pub(crate) bundles: Arc<Mutex<BundleTurns>>,
 }
 
 /// One life of a process.

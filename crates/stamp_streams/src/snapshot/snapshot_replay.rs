@@ -3,6 +3,7 @@
 //! What always holds: blocks come in order; a part that is missing, damaged or of another length is an error,
 //! never an end.
 
+use crate::extents::bundles::PARTS_WORTH_BUNDLES;
 use crate::layer::replay::block_in;
 use crate::snapshot::parts_ahead::{ObjectRead, PartsAhead};
 use crate::snapshot::snapshot_streams::SnapshotStreams;
@@ -65,11 +66,15 @@ impl SnapshotReplay {
     async fn begin_extent(&mut self) -> Result<bool, StreamError> {
         let Some((extent, _)) = self.extents.pop_front() else { return Ok(false) };
         let from = self.skipped.filter(|(skipped, _)| *skipped == extent).map_or(0, |(_, from)| from);
+        let parts = self.inner.parts_from(extent, from).await?;
         let surroundings = &self.inner.surroundings;
-        if self.is_kept && surroundings.ahead.is_keeping() {
+        let is_kept = |(start, _): &(u64, u64)| surroundings.ahead.part(extent, *start, false).is_some();
+        if self.is_kept
+            && parts.iter().filter(|part| !is_kept(part)).take(PARTS_WORTH_BUNDLES).count()
+                == PARTS_WORTH_BUNDLES
+        {
             surroundings.keep_bundles(extent, from).await;
         }
-        let parts = self.inner.parts_from(extent, from).await?;
         let hints: VecDeque<_> = parts.iter().map(|(start, end)| (*start, end - start)).collect();
         let ahead = PartsAhead::new(&self.inner.surroundings, extent, hints);
         self.reading = Some(Reading { extent, parts: parts.into(), ahead });

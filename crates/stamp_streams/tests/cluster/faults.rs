@@ -69,6 +69,7 @@ impl Fault {
             Fault::ReleaseThenRead,
             Fault::RestoreSameGeneration,
             Fault::TrimByAnOldDocument,
+            Fault::BundleUnacknowledged,
         ]
         .contains(&self)
     }
