@@ -1,16 +1,30 @@
-//! When a process may send a bundle: pure but for the lock. Bundles share a line with the parts that writers
-//! wait for, so few are under way at a time; after one that did not arrive none is sent for a while that
-//! doubles.
+//! When a process may send or read a bundle: pure but for the locks. Those that are sent share a line with the
+//! parts that writers wait for, so few are under way at a time; after one that did not arrive none is sent for
+//! a while that doubles.
 
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
-/// Bundles of a process that are under way at a time.
+/// Bundles of a process that are read at a time: a slow line gives all of them within one try.
+const READ_MAX: usize = 16;
+/// Bundles of a process that are under way to the store at a time.
 const UNDER_WAY_MAX: usize = 2;
 /// For how long none is sent after one that did not arrive: at first, and at most.
 const HELD_OFF_FOR_MIN: Duration = Duration::from_secs(1);
 const HELD_OFF_FOR_MAX: Duration = Duration::from_secs(60);
+
+/// Turns to read a bundle.
+pub(crate) struct BundleReads {
+    pub(crate) turns: Semaphore,
+}
+
+impl Default for BundleReads {
+    fn default() -> Self {
+        BundleReads { turns: Semaphore::new(READ_MAX) }
+    }
+}
 
 /// What a process knows of the bundles that it sends.
 #[derive(Default)]

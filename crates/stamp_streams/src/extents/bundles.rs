@@ -1,8 +1,8 @@
 //! Bundles of small parts: made by the owner of a log, read by whoever reads the log ahead or takes it.
 //!
 //! What always holds: nothing waits for a bundle, and nothing is lost with one: it is tried once, and what is
-//! in none, or in one that is not as it should be, is read part by part; of a process at most
-//! [`BUNDLES_READ_MAX`] are read, and as many as [`BundleTurns`] lets begin are sent.
+//! in none, or in one that is not as it should be, is read part by part; no more
+//! of a process are read and sent at a time than have turns.
 
 use crate::error::StampError;
 use crate::extents::bundle_turns::BundleTurns;
@@ -21,19 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Bundles that are read at a time, of each extent of several.
 const BUNDLES_AT_ONCE_MAX: usize = 4;
-/// Those of all extents of a process: a slow line gives all of them within one try.
-const BUNDLES_READ_MAX: usize = 16;
 /// Parts to read that are worth a listing of bundles.
 pub(crate) const PARTS_WORTH_BUNDLES: usize = 8;
-
-/// Turns to read a bundle.
-pub(crate) struct BundleReads(tokio::sync::Semaphore);
-
-impl Default for BundleReads {
-    fn default() -> Self {
-        BundleReads(tokio::sync::Semaphore::new(BUNDLES_READ_MAX))
-    }
-}
 
 impl Log {
     /// Parts were acknowledged: if enough of them wait, they are sent as a bundle.
@@ -110,7 +99,7 @@ impl Surroundings {
 
     /// The parts of a bundle: one try.
     pub(crate) async fn read_bundle(&self, path: BundlePath) -> Result<Vec<(PartHeader, Bytes)>, Found> {
-        let Ok(_turn) = self.ahead.bundle_reads.0.acquire().await else { return Err(Found::Unknown) };
+        let Ok(_turn) = self.ahead.bundle_reads.turns.acquire().await else { return Err(Found::Unknown) };
         let stamp = self.settings.stamp;
         let name = path.format(stamp);
         let object = self.read_piece(&name, 0, self.settings.bundles.bounds.object_size_bytes_max()).await?;

@@ -11,7 +11,7 @@
 //! | `part_task.rs` | one part under way |
 //! | `part_gather.rs` | parts that wait for the others of their bundle |
 //! | `bundles.rs` | makes and reads bundles of small parts |
-//! | `bundle_turns.rs` | when a process may send one |
+//! | `bundle_turns.rs` | when a process may send or read one |
 
 pub(crate) mod bundle_turns;
 pub(crate) mod bundles;

@@ -7,7 +7,7 @@
 //! What always holds: only what was there, with the right checksums, is kept; that something is not there is
 //! never taken from here; no more bytes are kept than were allowed.
 
-use crate::extents::bundles::BundleReads;
+use crate::extents::bundle_turns::BundleReads;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use stamp::{ExtentName, PART_HEADER_SIZE, PartHeader};

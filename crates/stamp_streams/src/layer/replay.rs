@@ -1,8 +1,8 @@
 //! A stream from a place to its present end, parts read ahead.
 //!
 //! Small parts are read many at a time where bundles have them. What always holds: parts come in order, each
-//! with the right checksum and length; at most [`PARTS_AHEAD_MAX`] requests and, unless one alone is for more,
-//! [`READ_AHEAD_SIZE_BYTES`] are under way.
+//! with the right checksum and length; at most [`PARTS_AHEAD_MAX`] requests and, unless one alone is for
+//! more, [`READ_AHEAD_SIZE_BYTES`] are under way.
 
 use crate::error::StampError;
 use crate::extents::bundles::PARTS_WORTH_BUNDLES;
