@@ -19,7 +19,7 @@ const PACKAGES: [&str; 8] =
 const PROGRAMS: [&str; 7] = ["ceph-mon", "ceph-mgr", "ceph-osd", "radosgw", "radosgw-admin", "ceph", "curl"];
 const OSD_COUNT: usize = 3;
 /// Bytes of an OSD's file, which is sparse.
-const OSD_SIZE_BYTES: u64 = 16 << 30;
+const OSD_SIZE_BYTES: u64 = 24 << 30;
 /// An OSD that ends at its first start is started again so often.
 const OSD_STARTS_MAX: usize = 5;
 /// Threads of the gateway: with its 512 most of the time of two cores went to waking them.
