@@ -148,9 +148,9 @@ impl Struck {
             (Fault::CutStore, _) => cluster.processes[index].set_store_cut(false),
             (Fault::CutClients, _) => cluster.processes[index].set_clients_cut(false),
             (Fault::KillEtcd, _) => cluster.etcd.as_mut().ok_or("no etcd")?.start_again(index)?,
-            (Fault::KillOsd, Store::Ceph(ceph)) => ceph.start_osd_again(index)?,
             (Fault::StopGateway, Store::Ceph(ceph)) => ceph.start_gateway()?,
             (Fault::LoseEtcd, _) => return self.restore_etcd(cluster),
+            // An OSD stays dead as long as it is looked at.
             (Fault::KillOsd | Fault::StopGateway, _) => {}
         }
         Ok(Instant::now())
@@ -168,10 +168,12 @@ impl Struck {
         Ok(ended_at)
     }
 
-    /// After the time in which it was looked at: a process that was to end by itself runs again.
+    /// After the time in which it was looked at: a process that was to end by itself runs again, and so does an
+    /// OSD, whose return holds the store up once more.
     pub(super) fn clean_up(&self, cluster: &mut Cluster) -> Outcome<()> {
-        match self.fault {
-            Fault::LoseEtcd => lost_etcd::start_ended(cluster),
+        match (self.fault, &mut cluster.store) {
+            (Fault::LoseEtcd, _) => lost_etcd::start_ended(cluster),
+            (Fault::KillOsd, Store::Ceph(ceph)) => ceph.start_osd_again(self.index),
             _ => Ok(()),
         }
     }
