@@ -168,8 +168,8 @@ impl Struck {
         Ok(ended_at)
     }
 
-    /// After the time in which it was looked at: a process that was to end by itself runs again, and so does an
-    /// OSD, whose return holds the store up once more.
+    /// After the time in which it was looked at: a process that was to end by itself runs again, and so does
+    /// an OSD, whose return holds the store up once more.
     pub(super) fn clean_up(&self, cluster: &mut Cluster) -> Outcome<()> {
         match (self.fault, &mut cluster.store) {
             (Fault::LoseEtcd, _) => lost_etcd::start_ended(cluster),
