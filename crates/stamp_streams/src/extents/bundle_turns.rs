@@ -1,6 +1,6 @@
 //! When a process may send or read a bundle: pure but for the locks. Those that are sent share a line with
 //! the parts that writers wait for, so few are under way at a time; after one that did not arrive none is
-//! sent for a while that doubles.
+//! sent for a while that doubles. What always holds: a turn ends with its task, whatever comes of it.
 
 use parking_lot::Mutex;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Bundles of small parts: made by the owner of a log, read by whoever reads the log ahead or takes it.
 //!
 //! What always holds: nothing waits for a bundle, and nothing is lost with one: it is tried once, and what is
-//! in none, or in one that is not as it should be, is read part by part; no more
-//! of a process are read and sent at a time than have turns.
+//! in none, or in one that is not as it should be, is read part by part; no more of a process are read and
+//! sent at a time than have turns.
 
 use crate::error::StampError;
 use crate::extents::bundle_turns::BundleTurns;
